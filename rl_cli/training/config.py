@@ -1,0 +1,166 @@
+"""The typed tree that configures a run, and the rules across its fields."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, validate_default=True)
+
+
+class EnvironmentSection(Section):
+    name: str
+    """The environment to learn, as `rl-cli envs list` names it."""
+    options: dict[str, Any] = {}
+    """The environment's own settings, as `rl-cli envs show NAME` lists them."""
+
+
+class BackendSection(Section):
+    name: Literal["trl", "replay"] = "trl"
+    """trl trains; replay plays a recorded run from a file."""
+    file: str | None = None
+    """replay only: the YAML file to play."""
+
+
+class LoraSection(Section):
+    rank: int = Field(16, ge=1, le=1024)
+    """Rank of the adapter matrices."""
+    alpha: int = Field(32, ge=1)
+    """Scale of the adapter: its output is multiplied by alpha / rank."""
+    dropout: float = Field(0.0, ge=0, lt=1)
+    """Dropout on the adapter's input."""
+
+
+class ModelSection(Section):
+    name: str = "tiny"
+    """`tiny` (built here, about 0.4 M parameters), a Hugging Face name, or a folder."""
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    """Precision of the weights."""
+    lora: LoraSection | None = None
+    """Train a LoRA adapter rather than all weights; null trains all."""
+
+
+class SftSection(Section):
+    steps: int = Field(300, ge=0)
+    """Optimiser steps of the supervised warm start; 0 leaves it out."""
+    rows: int = Field(3000, ge=1)
+    """Worked solutions to learn from."""
+    batch_size: int = Field(64, ge=1)
+    """Rows per step."""
+    learning_rate: float = Field(3e-3, gt=0)
+    """Peak learning rate, constant after the warm-up."""
+    warmup_steps: int = Field(20, ge=0)
+    """Steps of linear warm-up."""
+    gate: float = Field(0.15, ge=0, le=1)
+    """GRPO starts once this validation measure is reached (see docs/formats.md, `warm_start`)."""
+    max_steps: int = Field(600, ge=0)
+    """Give up on the gate after this many steps in total."""
+
+
+class GrpoSection(Section):
+    steps: int = Field(40, ge=1)
+    """Optimiser steps, each on fresh rollouts."""
+    batch_size: int = Field(256, ge=2)
+    """Rollouts per step; a multiple of group_size."""
+    group_size: int = Field(8, ge=2)
+    """Rollouts per task."""
+    learning_rate: float = Field(3e-4, gt=0)
+    """Constant learning rate."""
+    temperature: float = Field(1.0, gt=0)
+    """Sampling temperature of the rollouts."""
+    max_new_tokens: int = Field(20, ge=1)
+    """New tokens per completion of the model."""
+    max_turns: int = Field(4, ge=1)
+    """Completions per rollout, for environments with tools."""
+    kl_beta: float = Field(0.0, ge=0)
+    """Weight of the KL penalty against the starting checkpoint."""
+    clip_epsilon: float = Field(0.2, gt=0, lt=1)
+    """Clipping of the probability ratio."""
+    checkpoint_every: int = Field(10, ge=1)
+    """Steps between checkpoints."""
+    generation: Literal["in-process", "vllm"] = "in-process"
+    """Who samples: the trainer's own model, or vLLM colocated on the same GPU."""
+
+
+class EvaluationSection(Section):
+    test_tasks: int = Field(400, ge=1)
+    """Test problems for `initial` and `final`, answered greedily."""
+    validation_tasks: int = Field(128, ge=1)
+    """Validation problems, answered greedily during training."""
+    every: int = Field(10, ge=1)
+    """Steps between validations."""
+
+
+class TrackingSection(Section):
+    wandb: Literal["auto", "online", "offline", "off"] = "auto"
+    """auto: online with WANDB_API_KEY, else offline."""
+    project: str = "rl-cli"
+    """W&B project."""
+
+
+class HealthSection(Section):
+    stall_seconds: float = Field(900, gt=0)
+    """Stop as failed when no progress was written for this long."""
+    no_signal_batches: int = Field(5, ge=1)
+    """Stop as failed after this many steps in a row in which no group carried signal."""
+    target_accuracy: float | None = Field(None, gt=0, le=1)
+    """Stop as finished when validation accuracy reaches this."""
+    plateau_patience: int | None = Field(None, ge=2)
+    """Stop as finished after this many validations without a new best; null never does."""
+    stop_grace_seconds: float = Field(60, ge=0)
+    """How long a stopped worker may take to save before its process tree is ended."""
+    first_check_seconds: float = Field(120, gt=0)
+    """The first judgement by the assistant is due this long after training starts."""
+    check_every_seconds: float = Field(1800, gt=0)
+    """Judgements after the first one."""
+
+
+class BudgetSection(Section):
+    max_hours: float | None = Field(None, gt=0)
+    """Wall-clock bound of the whole run."""
+
+
+class RunConfig(Section):
+    """Everything that decides a run. A run's own run.yaml has exactly this form."""
+
+    profile: str = "cpu-demo"
+    """The named set of defaults that this config started from."""
+    environment: EnvironmentSection
+    backend: BackendSection = BackendSection()
+    seed: int = Field(0, ge=0, lt=2**31)
+    """Seeds data, initialisation and sampling."""
+    model: ModelSection = ModelSection()
+    sft: SftSection = SftSection()
+    grpo: GrpoSection = GrpoSection()
+    evaluation: EvaluationSection = EvaluationSection()
+    tracking: TrackingSection = TrackingSection()
+    health: HealthSection = HealthSection()
+    budget: BudgetSection = BudgetSection()
+
+    @property
+    def tasks_per_step(self) -> int:
+        return self.grpo.batch_size // self.grpo.group_size
+
+    @model_validator(mode="after")
+    def _rules(self) -> RunConfig:
+        """Rules across fields; each message names every field it is about."""
+        grpo, sft = self.grpo, self.sft
+        problems = []
+        if grpo.batch_size % grpo.group_size:
+            problems.append(
+                f"grpo.batch_size ({grpo.batch_size}) must be a multiple of grpo.group_size ({grpo.group_size})"
+            )
+        if sft.steps and sft.rows < sft.batch_size:
+            problems.append(f"sft.rows ({sft.rows}) must be at least sft.batch_size ({sft.batch_size})")
+        if sft.max_steps < sft.steps:
+            problems.append(f"sft.max_steps ({sft.max_steps}) must be at least sft.steps ({sft.steps})")
+        if self.backend.name == "replay" and not self.backend.file:
+            problems.append("backend.file must name the YAML file to play when backend.name is replay")
+        if self.model.name == "tiny" and self.model.lora:
+            problems.append("model.lora needs a pretrained model: model.name is tiny")
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
