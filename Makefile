@@ -1,0 +1,45 @@
+# make demo   set up .venv and let the assistant train a model, with no key and no GPU
+# make test   set up .venv and run the tests
+PYTHON ?= python3
+VENV   ?= .venv
+BIN     = $(VENV)/bin
+REQUEST ?= train a GSM8K model
+
+.PHONY: demo test lint soak bench install clean
+
+demo: $(VENV)/.train
+	$(BIN)/rl-cli "$(REQUEST)" --yes
+
+test: $(VENV)/.dev
+	$(BIN)/python -P -m pytest -q --durations=15 $(TESTS)
+
+soak: $(VENV)/.dev
+	$(BIN)/python -P -m pytest -q -s -m soak tests/soak $(TESTS)
+
+bench: $(VENV)/.dev
+	$(BIN)/python -P -m tests.bench
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+install: $(VENV)/.train
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "rl-cli needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 2; }
+	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing (Debian: apt install python3-venv)" >&2; exit 2; }
+
+$(VENV)/.train: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing into $(VENV) (a few minutes, once) ..."
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[train]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.train
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[train,dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) dist build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,31 @@
+"""Every test gets a home of its own; the end of the run names what was missing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.components import MISSING
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "WANDB_API_KEY")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fresh RL_CLI_HOME; no key and no user config of the person who runs the tests is seen."""
+    folder = tmp_path / "home"
+    monkeypatch.setenv("RL_CLI_HOME", str(folder))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for key in KEYS:
+        monkeypatch.delenv(key, raising=False)
+    return folder
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for component, count in sorted(MISSING.items()):
+        terminalreporter.write_line(f"missing on this machine: {component} ({count} tests left out)")
