@@ -1,0 +1,168 @@
+"""Files that survive a crash: whole or absent when replaced, line by line when appended.
+
+Appending takes no lock: one write of one line to a file opened with O_APPEND. What a crash or a full disk
+leaves of a line stays in the file as a line of its own, which readers skip.
+Not covered: appending to a network file system from several machines at once.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rl_cli.core.errors import BadUsage, RlCliError, WorkFailed
+from rl_cli.core.json_text import to_json
+
+StrPath = str | os.PathLike[str]
+
+
+def write_atomic(path: StrPath, data: str | bytes) -> None:
+    """Replaces `path` so that readers, and whoever comes after a crash, see the old or the new content only.
+
+    Raises:
+        OSError: As `open` does; the old file is untouched and nothing is left beside it.
+    """
+    target = os.path.realpath(path)
+    folder, name = os.path.split(target)
+    temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(6)}.tmp")
+    payload = data.encode() if isinstance(data, str) else data
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        try:
+            _write_all(descriptor, payload)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    _fsync_folder(folder)
+
+
+def write_json(path: StrPath, value: Any) -> None:
+    """Writes `value` as indented JSON, atomically. NaN becomes the string "NaN" (see `to_json`)."""
+    write_atomic(path, to_json(value, indent=2) + "\n")
+
+
+def read_json(path: StrPath) -> Any:
+    """The content of a JSON file.
+
+    Raises:
+        OSError: As `open` does.
+        ValueError: It is not JSON.
+    """
+    return json.loads(Path(path).read_text("utf-8"))
+
+
+def append_jsonl(path: StrPath, row: dict[str, Any], fsync: bool = False) -> None:
+    """Appends one line. A torn last line is closed off first, so that the two are never glued.
+
+    Args:
+        path: The file; created when missing, its folder must exist.
+        row: What to write.
+        fsync: Return only once the line is on the disk.
+    """
+    payload = to_json(row).encode() + b"\n"
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            payload = b"\n" + payload
+        _write_all(descriptor, payload)
+        if fsync:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    if fsync and size == 0:
+        _fsync_folder(os.path.dirname(os.path.abspath(path)))
+
+
+def read_jsonl(path: StrPath, start: int = 0) -> Iterator[dict[str, Any]]:
+    """The rows of a JSONL file from byte `start` on; none if the file is missing.
+
+    Lines that are no JSON object (torn by a crash) are skipped.
+    """
+    try:
+        file = open(path, "rb")  # noqa: SIM115
+    except FileNotFoundError:
+        return
+    with file:
+        file.seek(start)
+        for line in file:
+            row = _row(line)
+            if row is not None:
+                yield row
+
+
+def tail_jsonl(path: StrPath, offset: int) -> tuple[list[dict[str, Any]], int]:
+    """The rows whose lines were finished since byte `offset`, and the offset to ask with next time.
+
+    A line that is still being written is left for the next call. A file that has become shorter is read anew.
+    """
+    try:
+        with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_size < offset:
+                offset = 0
+            file.seek(offset)
+            data = file.read()
+    except FileNotFoundError:
+        return [], 0
+    whole = data[: data.rfind(b"\n") + 1]
+    rows = [row for line in whole.split(b"\n") if (row := _row(line)) is not None]
+    return rows, offset + len(whole)
+
+
+def explain_os_error(error: OSError, path: StrPath | None = None) -> RlCliError:
+    """The error as a person should read it: what cannot be done with which path, and what helps.
+
+    Args:
+        error: What was raised.
+        path: The path to name; default: the one in the error.
+    """
+    if path is None:
+        path = error.filename if isinstance(error.filename, str) else None
+    where = str(path) if path is not None else "a file"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return WorkFailed(f"the disk is full: cannot write {where}", "free some space and try again")
+    if error.errno == errno.EROFS:
+        return BadUsage(f"cannot write {where}: it is on a read-only file system")
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return BadUsage(f"no permission for {where}", "check its owner and mode")
+    if error.errno == errno.ENOENT:
+        return BadUsage(f"{where} does not exist")
+    if error.errno == errno.ENOTDIR:
+        return BadUsage(f"{where} is not in a folder: a part of the path is a file")
+    if error.errno == errno.EISDIR:
+        return BadUsage(f"{where} is a folder, not a file")
+    return WorkFailed(f"{where}: {error.strerror or error}")
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line.decode())
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _write_all(descriptor: int, payload: bytes) -> None:
+    view = memoryview(payload)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _fsync_folder(folder: str) -> None:
+    descriptor = os.open(folder or ".", os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:  # some file systems cannot sync a folder
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,219 @@
+"""Which process is meant, is it still there, and how to end it with everything that it started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import psutil
+
+TREE = "RL_CLI_PROCESS_TREE"
+"""Environment variable that every descendant of a detached process inherits: the marks of its trees."""
+
+
+@dataclass(frozen=True)
+class ProcessIdentity:
+    """A process that can be told from a later one with the same pid."""
+
+    pid: int
+    started: float
+    """Seconds from the machine's start to the process's (Linux), else Unix time. No clock change moves it."""
+    host: str
+    boot: str = ""
+    """The kernel's id of this start of the machine; empty where there is none."""
+    mark: str = ""
+    """Found in the environment of everything it starts, if spawn_detached() started it."""
+
+    @classmethod
+    def current(cls) -> ProcessIdentity:
+        return cls.of(os.getpid())
+
+    @classmethod
+    def of(cls, pid: int) -> ProcessIdentity:
+        """Raises ProcessLookupError if there is no such process."""
+        started = _started(pid)
+        if started is None:
+            raise ProcessLookupError(f"no process {pid}")
+        return cls(pid, started, socket.gethostname(), _boot_id())
+
+    def alive(self) -> bool | None:
+        """Does it still run? None if it is another host's: that cannot be known here. A zombie is dead."""
+        if self.host != socket.gethostname():
+            return None
+        if self.boot != _boot_id():
+            return False
+        started = _started(self.pid)
+        return started is not None and abs(started - self.started) < 0.02 and not _is_zombie(self.pid)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> ProcessIdentity:
+        return cls(
+            int(value["pid"]),
+            float(value["started"]),
+            str(value["host"]),
+            str(value.get("boot", "")),
+            str(value.get("mark", "")),
+        )
+
+
+def python_module(module: str, *args: str) -> list[str]:
+    """The command line that runs one of our modules, whatever lies in the working folder."""
+    return [sys.executable, "-P", "-m", module, *args]
+
+
+def spawn_detached(
+    argv: list[str],
+    log_path: str | os.PathLike[str],
+    env: Mapping[str, str] | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+) -> ProcessIdentity:
+    """Starts a process that outlives this one and its terminal.
+
+    Args:
+        argv: The command line.
+        log_path: Where its standard output and error are appended; the folder must exist.
+        env: Variables to set on top of this process's environment.
+        cwd: Its working folder.
+
+    Raises:
+        OSError: The program or the log cannot be opened.
+    """
+    mark = secrets.token_hex(8)
+    marks = [*os.environ.get(TREE, "").split(), mark]
+    environment = {**os.environ, **(env or {}), TREE: " ".join(marks)}
+    with Path(log_path).open("ab") as log:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env=environment,
+            cwd=cwd,
+        )
+    identity = ProcessIdentity.of(process.pid)  # before anybody reaps it: it may be dead already
+    threading.Thread(target=process.wait, daemon=True, name=f"reaper-{process.pid}").start()
+    return ProcessIdentity(identity.pid, identity.started, identity.host, identity.boot, mark)
+
+
+def kill_tree(identity: ProcessIdentity, grace_seconds: float = 5.0) -> list[int]:
+    """Ends a process and all it started: SIGTERM, then SIGKILL for what is left after `grace_seconds`.
+
+    Finds descendants by parentage, and by the mark those that were left by their parents or changed session.
+    The calling process is spared. A dead or reused pid is not touched, nor is anything on another host.
+
+    Returns:
+        The pids that were told to end.
+    """
+    import psutil
+
+    if identity.host != socket.gethostname():
+        return []
+    found: dict[int, psutil.Process] = {}
+    for process in _members(identity):
+        found[process.pid] = process
+        with contextlib.suppress(psutil.Error):
+            process.terminate()
+    left = _wait(list(found.values()), grace_seconds)
+    give_up = time.monotonic() + 10  # uninterruptible in the kernel: nothing more can be done
+    # Whoever was forked meanwhile is found in the next round.
+    while time.monotonic() < give_up:
+        left = list({p.pid: p for p in [*_running(left), *_members(identity)]}.values())
+        if not left:
+            break
+        for process in left:
+            found[process.pid] = process
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        left = _wait(left, 0.2)
+    return sorted(found)
+
+
+def _members(identity: ProcessIdentity) -> list[psutil.Process]:
+    import psutil
+
+    members: dict[int, psutil.Process] = {}
+    with contextlib.suppress(psutil.Error):
+        leader = psutil.Process(identity.pid)
+        if identity.alive():
+            members.update({p.pid: p for p in [leader, *leader.children(recursive=True)]})
+    if identity.mark and identity.boot == _boot_id():
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                if identity.mark in process.environ().get(TREE, "").split():
+                    members[process.pid] = process
+                    members.update({p.pid: p for p in process.children(recursive=True)})
+    members.pop(os.getpid(), None)
+    return _running(list(members.values()))
+
+
+def _wait(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Those that still run after at most `seconds`. (psutil.wait_procs takes others' zombies for running.)"""
+    deadline = time.monotonic() + seconds
+    while (processes := _running(processes)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return processes
+
+
+def _running(processes: list[psutil.Process]) -> list[psutil.Process]:
+    import psutil
+
+    running = []
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                running.append(process)
+    return running
+
+
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _stat_fields(pid: int) -> list[str] | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+    return text[text.rfind(")") + 2 :].split()  # the name before it may hold spaces and brackets
+
+
+def _started(pid: int) -> float | None:
+    if sys.platform == "linux":
+        fields = _stat_fields(pid)
+        return int(fields[19]) / os.sysconf("SC_CLK_TCK") if fields else None
+    import psutil
+
+    try:
+        return psutil.Process(pid).create_time()
+    except psutil.NoSuchProcess:
+        return None
+
+
+def _is_zombie(pid: int) -> bool:
+    if sys.platform == "linux":
+        fields = _stat_fields(pid)
+        return fields is None or fields[0] in "ZX"
+    import psutil
+
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
