@@ -1,0 +1,70 @@
+"""Printing: tables and text for people, JSON for programs."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rl_cli.core.json_text import to_json
+
+
+def print_json(value: Any) -> None:
+    """One JSON object on one line."""
+    print(to_json(value))
+
+
+def print_json_lines(rows: Iterable[Any]) -> None:
+    """One JSON object per line; nothing at all for no rows."""
+    for row in rows:
+        print_json(row)
+
+
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: str = "nothing to list"
+) -> None:
+    """A table with aligned columns.
+
+    Args:
+        columns: The heads.
+        rows: One value per column; None is shown as "-", floats with 4 significant digits.
+        empty: What to say, on stderr, if there are no rows.
+    """
+    body = [[cell(value) for value in row] for row in rows]
+    if not body:
+        print(empty, file=sys.stderr)
+        return
+    table = [list(columns), *body]
+    widths = [max(display_width(row[i]) for row in table) for i in range(len(columns))]
+    for row in table:
+        padded = (text + " " * (width - display_width(text)) for text, width in zip(row, widths, strict=True))
+        print("  ".join(padded).rstrip())
+
+
+def print_fields(fields: dict[str, Any]) -> None:
+    """One `name  value` line per field."""
+    width = max((display_width(name) for name in fields), default=0)
+    for name, value in fields.items():
+        print(f"{name}{' ' * (width - display_width(name))}  {cell(value)}")
+
+
+def cell(value: Any) -> str:
+    """A value as one line of text."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(cell(v) for v in value) or "-"
+    text = value if isinstance(value, str) else to_json(value) if isinstance(value, dict) else str(value)
+    return " ".join(text.split())
+
+
+def display_width(text: str) -> int:
+    """Columns of a terminal that `text` takes: two for wide characters, none for combining ones."""
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
+    )
