@@ -8,7 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, validate_default=True)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True, validate_default=True
+    )
 
 
 class EnvironmentSection(Section):
@@ -67,6 +69,8 @@ class GrpoSection(Section):
     """Rollouts per step; a multiple of group_size."""
     group_size: int = Field(8, ge=2)
     """Rollouts per task."""
+    micro_batch_size: int | None = Field(None, ge=1)
+    """Rollouts per forward and backward pass, to bound memory; null takes the whole batch at once."""
     learning_rate: float = Field(3e-4, gt=0)
     """Constant learning rate."""
     temperature: float = Field(1.0, gt=0)
@@ -81,8 +85,8 @@ class GrpoSection(Section):
     """Clipping of the probability ratio."""
     checkpoint_every: int = Field(10, ge=1)
     """Steps between checkpoints."""
-    generation: Literal["in-process", "vllm"] = "in-process"
-    """Who samples: the trainer's own model, or vLLM colocated on the same GPU."""
+    generation: Literal["auto", "in-process", "vllm"] = "in-process"
+    """Who samples: the trainer's own model, or vLLM colocated on the same GPU; auto: vllm where installed."""
 
 
 class EvaluationSection(Section):
@@ -151,7 +155,13 @@ class RunConfig(Section):
         problems = []
         if grpo.batch_size % grpo.group_size:
             problems.append(
-                f"grpo.batch_size ({grpo.batch_size}) must be a multiple of grpo.group_size ({grpo.group_size})"
+                f"grpo.batch_size ({grpo.batch_size}) must be a multiple of "
+                f"grpo.group_size ({grpo.group_size})"
+            )
+        if grpo.micro_batch_size and grpo.batch_size % grpo.micro_batch_size:
+            problems.append(
+                f"grpo.batch_size ({grpo.batch_size}) must be a multiple of "
+                f"grpo.micro_batch_size ({grpo.micro_batch_size})"
             )
         if sft.steps and sft.rows < sft.batch_size:
             problems.append(f"sft.rows ({sft.rows}) must be at least sft.batch_size ({sft.batch_size})")

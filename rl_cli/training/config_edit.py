@@ -1,0 +1,186 @@
+"""Configs are resolved and edited here: several changes together or none, and every problem named at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from environments.catalogue import describe, list_environments
+from rl_cli.core.errors import BadUsage, did_you_mean
+from rl_cli.training import config_fields as fields
+from rl_cli.training.config import RunConfig
+from rl_cli.training.config_fields import OPTIONS, flatten, spread
+from rl_cli.training.config_yaml import dump_yaml, parse_yaml, read_yaml
+from rl_cli.training.machine import choose_profile
+from rl_cli.training.profiles import Profile, load_profile
+
+_FIXED = {
+    "profile": "choose it when the config is begun: select the environment again with it, or use --profile",
+    "environment.name": "another environment has other options: select that one instead",
+}
+
+
+def resolve(
+    environment: str | None,
+    profile: str | None = None,
+    changes: dict[str, Any] | None = None,
+    *,
+    file: Path | None = None,
+    extra_dir: Path | None = None,
+) -> RunConfig:
+    """Builds the config of a run: the profile's defaults, then the file's values, then the changes.
+
+    Args:
+        environment: Its name; None takes the file's.
+        profile: None takes the file's, else what the machine and the environment allow.
+        changes: Dotted field -> value.
+        file: A YAML file of fields, for instance the run.yaml of an earlier run.
+        extra_dir: A folder of the user's own environments.
+
+    Raises:
+        BadUsage: With every problem in one line.
+    """
+    values = spread(read_yaml(file)) if file else {}
+    environment = environment or values.get("environment.name")
+    if not environment:
+        raise BadUsage("no environment was named", "rl-cli envs list shows them")
+    if values.get("environment.name", environment) != environment:
+        raise BadUsage(f"{file} configures {values['environment.name']}, not {environment}", "leave one out")
+    known = {info.name: info for info in list_environments(extra_dir)}
+    if environment not in known:
+        raise BadUsage(f"there is no environment {environment!r}", did_you_mean(environment, tuple(known)))
+    offered, stand_in = known[environment].profiles, known[environment].stand_in
+    chosen = load_profile(str(profile or values.get("profile") or choose_profile(offered)))
+    if chosen.name not in offered:
+        raise BadUsage(
+            f"{environment} cannot be learned with the profile {chosen.name}",
+            f"its profiles: {', '.join(offered)}" + (f"; {stand_in} can stand in for it" if stand_in else ""),
+        )
+    start = starting_config(environment, chosen, extra_dir)
+    wanted = {field: value for field, value in values.items() if field not in _FIXED}
+    return edit(start, wanted | spread(changes or {}), extra_dir=extra_dir)
+
+
+def starting_config(environment: str, profile: Profile, extra_dir: Path | None = None) -> RunConfig:
+    """The profile's defaults with the environment's own; nothing is judged yet."""
+    schema = describe(environment, {}, extra_dir)["options_schema"].get("properties", {})
+    options = {name: option["default"] for name, option in schema.items() if "default" in option}
+    section = {"name": environment, "options": options}
+    return RunConfig.model_validate({"profile": profile.name, "environment": section, **profile.defaults})
+
+
+def edit(config: RunConfig, changes: dict[str, Any], *, extra_dir: Path | None = None) -> RunConfig:
+    """Returns a new config with all the changes; `config` itself is left as it was.
+
+    Args:
+        changes: Dotted field -> value. A mapping for a section is read as its fields.
+
+    Raises:
+        BadUsage: With every problem in one line; no change is applied then.
+    """
+    changes = spread(changes)
+    profile, current = load_profile(config.profile), flatten(config)
+    refusals = {field: _refuse(field, value, current, profile) for field, value in changes.items()}
+    accepted = {field: changes[field] for field, refusal in refusals.items() if refusal is None}
+    problems = [refusal for refusal in refusals.values() if refusal]
+
+    edited, broken = _validated(config, accepted)
+    problems += broken
+    new_options = {f[len(OPTIONS) + 1 :]: v for f, v in accepted.items() if f.startswith(OPTIONS + ".")}
+    options = config.environment.options | new_options
+    wrong_options = option_problems(config.environment.name, options, extra_dir)
+    problems += wrong_options
+    if edited and edited.backend.name == "trl" and not wrong_options:
+        problems += size_problems(edited, extra_dir)
+    if problems or not edited:
+        note = "nothing was changed" if len(changes) > 1 else None
+        raise BadUsage("; ".join(dict.fromkeys(problems)), note)
+    return edited
+
+
+def _refuse(field: str, value: Any, current: dict[str, Any], profile: Profile) -> str | None:
+    """Why a field may not be changed at all, whatever the value; None if it may, or if nothing changes."""
+    if field not in fields.FIELDS and field not in fields.SECTIONS and not field.startswith(OPTIONS + "."):
+        return fields.unknown_field(field)
+    if field in current and current[field] == value and type(current[field]) is type(value):
+        return None
+    why = _FIXED.get(field) or profile.lock_reason(field)
+    return f"{field} is locked: {why}" if why else None
+
+
+def _validated(config: RunConfig, changes: dict[str, Any]) -> tuple[RunConfig | None, list[str]]:
+    """Applies the changes; None where rules across fields are broken, and every problem.
+
+    What is wrong in itself is left out of a second try, so that the rules are tried on the rest.
+    """
+    problems: list[str] = []
+    while True:
+        tree = config.model_dump()
+        for field, value in changes.items():
+            fields.put(tree, field, value)
+        try:
+            return RunConfig.model_validate(tree), problems
+        except ValidationError as error:
+            found = fields.explain(error)
+            problems += [text for _, text in found]
+            wrong = {name for name in changes for field, _ in found if field and fields.overlap(name, field)}
+            if not wrong:
+                return None, problems
+            changes = {field: value for field, value in changes.items() if field not in wrong}
+
+
+def option_problems(name: str, options: dict[str, Any], extra_dir: Path | None = None) -> list[str]:
+    """What is wrong with an environment's options, judged by the environment itself."""
+    known = describe(name, {}, extra_dir)["options_schema"].get("properties", {})
+    unknown = [option for option in options if option not in known]
+    if unknown:
+        hints = [did_you_mean(option, tuple(known)) if known else "it has none" for option in unknown]
+        return [f"{name} has no option {o} ({hint})" for o, hint in zip(unknown, hints, strict=True)]
+    try:
+        describe(name, options, extra_dir)
+    except BadUsage as error:
+        return [str(error)]
+    return []
+
+
+def size_problems(config: RunConfig, extra_dir: Path | None = None) -> list[str]:
+    """What is wrong with the environment's size for this config, whose options must be right."""
+    name, grpo = config.environment.name, config.grpo
+    sizes = describe(name, config.environment.options, extra_dir)["sizes"]
+    train, test = sizes.get("train"), sizes.get("test")
+    problems = []
+    if train is not None and train < config.tasks_per_step:
+        problems.append(
+            f"a step needs {config.tasks_per_step} tasks (grpo.batch_size {grpo.batch_size} / "
+            f"grpo.group_size {grpo.group_size}), and {name} has only {train} to train on"
+        )
+    if test == 0:
+        problems.append(f"{name} has no test tasks with these options, so nothing could be measured")
+    return problems
+
+
+def changed_fields(config: RunConfig, extra_dir: Path | None = None) -> dict[str, Any]:
+    """The dotted fields whose value is not what the config started from, with their values."""
+    start = flatten(starting_config(config.environment.name, load_profile(config.profile), extra_dir))
+    return {field: value for field, value in flatten(config).items() if start.get(field) != value}
+
+
+def to_yaml(config: RunConfig) -> str:
+    return dump_yaml(config.model_dump())
+
+
+def from_yaml(text: str, source: str = "run.yaml") -> RunConfig:
+    """Reads a whole config, as to_yaml writes it.
+
+    Raises:
+        BadUsage: With every problem in one line, beginning with `source`.
+    """
+    content = parse_yaml(text, source)
+    if not isinstance(content, dict):
+        raise BadUsage(f"{source} must hold a mapping of fields to values")
+    try:
+        return RunConfig.model_validate(content)
+    except ValidationError as error:
+        raise BadUsage(f"{source}: " + "; ".join(text for _, text in fields.explain(error))) from error

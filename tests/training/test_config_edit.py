@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rl_cli.core.errors import BadUsage
+from rl_cli.training.config import RunConfig
+from rl_cli.training.config_edit import changed_fields, edit, from_yaml, resolve, to_yaml
+from rl_cli.training.config_fields import FIELDS, flatten
+from rl_cli.training.profiles import load_profile, profile_names
+
+
+@pytest.fixture(scope="module")
+def demo() -> RunConfig:
+    return resolve("gsm8k-mini", "cpu-demo")
+
+
+def refusal(config: RunConfig, changes: dict) -> str:
+    """What edit() says; the config must be as it was."""
+    before = flatten(config)
+    with pytest.raises(BadUsage) as caught:
+        edit(config, changes)
+    assert flatten(config) == before
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_ops_24_incompatible_sizes_are_refused_with_both_fields_named(demo: RunConfig, home: Path):
+    said = refusal(demo, {"grpo.batch_size": 10, "grpo.group_size": 4})
+    assert "grpo.batch_size (10)" in said
+    assert "grpo.group_size (4)" in said
+    assert "multiple" in said
+    assert not (home / "runs").exists()
+
+
+def test_every_problem_is_named_at_once_and_nothing_is_changed(demo: RunConfig):
+    said = refusal(
+        demo,
+        {
+            "grpo.step": 3,
+            "learning_rate": 1e-3,
+            "grpo.steps": "40",
+            "grpo.temperature": float("nan"),
+            "model.dtype": "bfloat16",
+            "grpo.batch_size": 9,
+            "seed": 7,
+        },
+    )
+    assert "no field grpo.step (did you mean grpo.steps" in said
+    assert "sft.learning_rate or grpo.learning_rate" in said
+    assert "grpo.steps should be a valid integer, not '40'" in said
+    assert "grpo.temperature should be a finite number" in said
+    assert "model.dtype is locked: cpu-demo trains the tiny model" in said
+    assert "grpo.batch_size (9) must be a multiple of grpo.group_size (8)" in said
+    assert "nothing was changed" in said
+
+
+def test_changes_that_are_right_only_together_are_applied_together(demo: RunConfig):
+    edited = edit(demo, {"grpo.batch_size": 30, "grpo.group_size": 6, "grpo.learning_rate": 1})
+    assert edited.tasks_per_step == 5
+    assert edited.grpo.learning_rate == 1.0
+    assert edit(demo, {"grpo": {"batch_size": 30, "group_size": 6}}).tasks_per_step == 5
+    assert demo.grpo.batch_size == 256
+    assert changed_fields(edited) == {"grpo.batch_size": 30, "grpo.group_size": 6, "grpo.learning_rate": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"grpo": None}, "section"),
+        ({"grpo": 3}, "grpo.steps"),
+        ({"model.lora": {"rank": 3}}, "locked"),
+        ({"profile": "single-gpu"}, "select the environment again"),
+        ({"environment.name": "gsm8k"}, "select that one instead"),
+        ({"environment.options.pth": "x"}, "no option pth"),
+        ({"environment.options": 3}, "dictionary"),
+        ({"tracking.wandb": False}, "'auto', 'online', 'offline' or 'off'"),
+        ({"sft.max_steps": 10}, "sft.steps"),
+        ({"backend.name": "replay"}, "backend.file"),
+        ({"budget.max_hours": True}, "number"),
+        ({"seed": -1}, "seed"),
+        ({"": 1}, "no field"),
+    ],
+)
+def test_refusals_name_the_field_and_the_rule(demo: RunConfig, changes, word):
+    assert word in refusal(demo, changes)
+
+
+def test_a_locked_field_may_be_given_its_own_value(demo: RunConfig):
+    assert edit(demo, {"model.name": "tiny", "seed": 4}).seed == 4
+
+
+def test_a_run_yaml_can_be_given_back_and_changed_further(tmp_path: Path, demo: RunConfig):
+    edited = edit(demo, {"grpo.learning_rate": 1e-5, "tracking.project": "1e-4", "grpo.steps": 7})
+    file = tmp_path / "run.yaml"
+    file.write_text(to_yaml(edited))
+    assert from_yaml(file.read_text()) == edited
+    assert resolve(None, None, {}, file=file) == edited
+    assert resolve("gsm8k-mini", None, {"grpo.steps": 9}, file=file).grpo.steps == 9
+    with pytest.raises(BadUsage, match="configures gsm8k-mini, not tool-math"):
+        resolve("tool-math", None, {}, file=file)
+
+
+def test_a_partial_file_needs_an_environment_and_is_checked_alike(tmp_path: Path):
+    file = tmp_path / "part.yaml"
+    file.write_text("grpo: {steps: 5, learning_rate: 1e-4}\n")
+    with pytest.raises(BadUsage, match="no environment was named"):
+        resolve(None, None, {}, file=file)
+    assert resolve("gsm8k-mini", "cpu-demo", {}, file=file).grpo.learning_rate == 1e-4
+    file.write_text("grpo: {stpes: 5}\n")
+    with pytest.raises(BadUsage, match=r"no field grpo.stpes \(did you mean grpo.steps"):
+        resolve("gsm8k-mini", "cpu-demo", {}, file=file)
+
+
+def test_unknown_names_come_with_the_nearest():
+    with pytest.raises(BadUsage, match="did you mean gsm8k-mini"):
+        resolve("gsm8k-mni")
+    with pytest.raises(BadUsage, match="did you mean cpu-demo"):
+        resolve("gsm8k-mini", "cpu-dmo")
+    with pytest.raises(BadUsage, match="its profiles: single-gpu; gsm8k-mini can stand in"):
+        resolve("gsm8k", "cpu-demo")
+
+
+def test_a_dataset_too_small_for_one_step_is_refused(tmp_path: Path):
+    rows = [{"question": f"What is {n} + 1?", "answer": f"#### {n + 1}"} for n in range(12)]
+    for split in ("train", "test"):
+        (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = {"environment.options.path": str(tmp_path)}
+    with pytest.raises(
+        BadUsage, match=r"needs 16 tasks .*grpo\.batch_size 128 / grpo\.group_size 8.* has only"
+    ):
+        resolve("gsm8k", "single-gpu", path)
+    small = {"grpo.batch_size": 32, "grpo.micro_batch_size": None, "grpo.group_size": 8}
+    assert resolve("gsm8k", "single-gpu", path | small).tasks_per_step == 4
+
+
+def test_options_are_judged_by_the_environment_itself():
+    with pytest.raises(BadUsage, match="path"):
+        resolve("gsm8k", "single-gpu", {"environment.options.path": 3})
+    with pytest.raises(BadUsage, match=r"gsm8k has no option pth .*path"):
+        resolve("gsm8k", "single-gpu", {"environment.options.pth": "x"})
+
+
+def test_every_profile_is_a_valid_config_and_locks_only_what_exists():
+    for name in profile_names():
+        profile = load_profile(name)
+        RunConfig.model_validate({"profile": name, "environment": {"name": "any"}, **profile.defaults})
+        for field in profile.locked:
+            assert any(known == field or known.startswith(field + ".") for known in FIELDS)
+
+
+def test_every_field_is_documented():
+    assert [field for field, text in FIELDS.items() if not text and field not in ("profile",)] == []

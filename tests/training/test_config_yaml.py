@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rl_cli.core.errors import BadUsage
+from rl_cli.training.config_yaml import dump_yaml, parse_assignment, parse_yaml, read_yaml
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        ("grpo.learning_rate=1e-4", "grpo.learning_rate", 1e-4),
+        ("grpo.learning_rate=2.5E+3", "grpo.learning_rate", 2500.0),
+        ("grpo.steps=40", "grpo.steps", 40),
+        ("tracking.wandb=off", "tracking.wandb", "off"),
+        ("tracking.wandb=yes", "tracking.wandb", "yes"),
+        ("seed=0123", "seed", 123),
+        ("model.lora=", "model.lora", None),
+        ("model.lora=null", "model.lora", None),
+        ("model.name='12'", "model.name", "12"),
+        ("model.name=a=b", "model.name", "a=b"),
+        ("model.name=2024-01-01", "model.name", "2024-01-01"),
+        ("environment.options.deep=true", "environment.options.deep", True),
+    ],
+)
+def test_a_set_value_is_read_as_a_person_means_it(text, field, value):
+    read = parse_assignment(text)
+    assert read == (field, value)
+    assert type(read[1]) is type(value)
+
+
+@pytest.mark.parametrize(
+    "text", ["grpo.steps", "=4", "grpo.steps=[4]", "grpo={steps: 4}", "a=: :", "a=!!x y", "a=*b"]
+)
+def test_a_set_value_that_is_no_scalar_is_refused(text):
+    with pytest.raises(BadUsage):
+        parse_assignment(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("grpo:\n  steps: [1\nseed: 2", "line 3, column 5"),
+        ("grpo: {steps: 3}\ngrpo: {steps: 4}", "line 2, column 1"),
+        ("a: b: c", "line 1, column 5"),
+        ("\tgrpo: 3", "line 1, column 1"),
+    ],
+)
+def test_malformed_yaml_gets_one_line_with_line_and_column(tmp_path: Path, text, where):
+    file = tmp_path / "bad.yaml"
+    file.write_text(text)
+    with pytest.raises(BadUsage) as caught:
+        read_yaml(file)
+    assert where in str(caught.value)
+    assert "bad.yaml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_unreadable_files_are_named(tmp_path: Path):
+    latin, listing = tmp_path / "latin.yaml", tmp_path / "list.yaml"
+    latin.write_bytes(b"seed: \xff")
+    listing.write_text("- 1")
+    for path, word in (
+        (latin, "UTF-8"),
+        (listing, "mapping"),
+        (tmp_path / "none.yaml", "no such"),
+        (tmp_path, "dir"),
+    ):
+        with pytest.raises(BadUsage, match=word) as caught:
+            read_yaml(path)
+        assert path.name in str(caught.value)
+
+
+def test_deep_nesting_is_an_error_and_not_a_crash():
+    with pytest.raises(BadUsage):
+        parse_yaml("[" * 5000, "deep")
+
+
+@given(st.text() | st.floats(allow_nan=False) | st.integers() | st.booleans() | st.none())
+def test_what_is_written_reads_the_same_here_and_under_yaml_1_1(value):
+    text = dump_yaml({"field": value})
+    assert parse_yaml(text, "text") == {"field": value}
+    assert yaml.safe_load(text) == {"field": value}
+
+
+@given(
+    st.sampled_from(
+        ["1e-4", "1e5", "0o7", "0x1f", "off", "y", "~", "0123", "1:30", ".inf", "2024-01-01", "<<", "="]
+    )
+)
+def test_words_that_look_like_other_things_stay_words(word):
+    text = dump_yaml({"field": word})
+    assert parse_yaml(text, "text") == {"field": word} == yaml.safe_load(text)
