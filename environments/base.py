@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -114,6 +115,10 @@ class EnvironmentConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
+COUNTED_TASKS = 100_000
+"""size() counts no further; an endless environment overrides it."""
+
+
 class Environment:
     """Subclass this. The class attributes must be literals: listing reads them without importing the file."""
 
@@ -132,6 +137,11 @@ class Environment:
     def tasks(self, split: Split, seed: int) -> Iterator[Task]:
         """Finite or endless, deterministic in (split, seed); train, validation and test are disjoint."""
         raise NotImplementedError
+
+    def size(self, split: Split) -> int | None:
+        """Number of tasks of a split; None where it is endless, or longer than COUNTED_TASKS."""
+        counted = sum(1 for _ in islice(self.tasks(split, seed=0), COUNTED_TASKS + 1))
+        return counted if counted <= COUNTED_TASKS else None
 
     def prompt(self, task: Task) -> list[Message]:
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""The contract between the loop and whatever answers: a policy opens sessions, a session completes messages."""
+"""The contract between the loop and whatever answers: a policy opens sessions, they complete messages."""
 
 from __future__ import annotations
 

@@ -1,0 +1,168 @@
+"""`scripted/FILE`: a policy that plays replies from a YAML file, for tests, demos and dry runs.
+
+The file is a list. At each turn the first reply that has not been used and whose `when` holds is played:
+
+    - when: {contains: train}            # every condition must hold; without `when` a reply always fits
+      text: I start the run.
+      tool_calls:
+        - {name: rl_start_training, arguments: {}}
+    - when: {last_tool: rl_start_training, ok: true}
+      text: "Started {{ rl_start_training.run_id }}."
+
+Conditions look at the last message: `contains` (text in it, case ignored), `last_tool` (the tool whose result
+it is), `ok` (whether that result says so). `repeat: true` lets a reply be used again. `{{ TOOL.path.to.value
+}}` is the value in the last result of TOOL (numbers index lists); a text that is nothing else keeps the
+value's type.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from environments.policies.base import Completion, FinishReason, PolicyError, Sampling, Usage
+from rl_cli.core.errors import BadUsage
+from rl_cli.core.messages import Message, assistant, tool_call
+
+_SLOT = re.compile(r"\{\{\s*([A-Za-z_][\w.\-]*)\s*\}\}")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class When(_Strict):
+    last_tool: str | None = None
+    contains: str | None = None
+    ok: bool | None = None
+
+
+class ScriptedCall(_Strict):
+    name: str
+    arguments: dict[str, Any] | str = {}
+    """A string is passed on as it is, so that a script can play a model that writes bad JSON."""
+
+
+class Reply(_Strict):
+    text: str | None = None
+    tool_calls: list[ScriptedCall] = []
+    when: When = When()
+    repeat: bool = False
+
+
+class ScriptedPolicy:
+    """Every session plays the script from the start."""
+
+    def __init__(self, path: Path | str) -> None:
+        """Raises BadUsage where the file cannot be read or is not a list of replies."""
+        self.name = f"scripted/{path}"
+        try:
+            self.replies = TypeAdapter(list[Reply]).validate_python(
+                yaml.safe_load(Path(path).read_text("utf-8"))
+            )
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise BadUsage(f"cannot read the script {path}: {error}") from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"])) or "the file"
+            raise BadUsage(f"{path} is not a list of replies: {where}: {first['msg']}") from error
+
+    @asynccontextmanager
+    async def open(
+        self,
+        rollout_id: str,
+        tools: list[dict[str, Any]],
+        sampling: Sampling,
+        on_delta: Callable[[str], None] | None = None,
+    ) -> AsyncIterator[ScriptedSession]:
+        yield ScriptedSession(self.replies, on_delta)
+
+
+class ScriptedSession:
+    def __init__(self, replies: list[Reply], on_delta: Callable[[str], None] | None) -> None:
+        self._left = list(replies)
+        self._messages: list[Message] = []
+        self._on_delta = on_delta
+
+    async def complete(self, new_messages: list[Message]) -> Completion:
+        """Raises PolicyError where no reply fits or a slot cannot be filled."""
+        messages = self._messages + new_messages
+        last = messages[-1] if messages else {"role": "user", "content": ""}
+        reply = next((r for r in self._left if _holds(r.when, last)), None)
+        if reply is None:
+            raise PolicyError(f"the script has no reply left for: {(last['content'] or '')[:200]}")
+        results = {m["name"]: m["content"] for m in messages if m["role"] == "tool" and "name" in m}
+        text = _fill(reply.text, results) if reply.text is not None else None
+        turn = sum(m["role"] == "assistant" for m in messages)
+        calls = [
+            tool_call(f"call_{turn}_{i}", call.name, _arguments(_fill(call.arguments, results)))
+            for i, call in enumerate(reply.tool_calls)
+        ]
+        message = assistant(text if text is None else str(text), calls)
+        if not reply.repeat:
+            self._left.remove(reply)
+        self._messages = [*messages, message]
+        if self._on_delta and message["content"]:
+            self._on_delta(message["content"])
+        finish = FinishReason.TOOL_CALLS if calls else FinishReason.STOP
+        return Completion(message, finish, Usage(requests=1))
+
+
+def _holds(when: When, last: Message) -> bool:
+    text, is_tool = last["content"] or "", last["role"] == "tool"
+    return (
+        (when.contains is None or when.contains.casefold() in text.casefold())
+        and (when.last_tool is None or (is_tool and last.get("name") == when.last_tool))
+        and (when.ok is None or (is_tool and _read(text).get("ok") is when.ok))
+    )
+
+
+def _fill(value: Any, results: dict[str, str | None]) -> Any:
+    """`value` with every slot in its texts replaced."""
+    if isinstance(value, dict):
+        return {k: _fill(v, results) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_fill(v, results) for v in value]
+    if not isinstance(value, str):
+        return value
+    if whole := _SLOT.fullmatch(value.strip()):
+        return _look_up(whole[1], results)
+    return _SLOT.sub(lambda m: _as_text(_look_up(m[1], results)), value)
+
+
+def _look_up(path: str, results: dict[str, str | None]) -> Any:
+    tool, *keys = path.split(".")
+    if tool not in results:
+        raise PolicyError(f"the script refers to {path}, but {tool} has not been called")
+    value: Any = _read(results[tool] or "")
+    for key in keys:
+        try:
+            value = value[int(key)] if isinstance(value, list) else value[key]
+        except (KeyError, IndexError, ValueError, TypeError) as error:
+            raise PolicyError(
+                f"the script refers to {path}, but the last result of {tool} has no such value"
+            ) from error
+    return value
+
+
+def _read(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _arguments(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
