@@ -64,6 +64,11 @@ def ensure_home() -> Path:
     return folder
 
 
+def environments_folder() -> Path:
+    """The folder of the person's own environments; it need not exist."""
+    return Path(load_settings().environments_dir).expanduser().absolute()
+
+
 def settings_files() -> list[Path]:
     """The files that are read, strongest first; they need not exist."""
     config = Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser()

@@ -1,0 +1,98 @@
+"""`rl-cli ask "..."`: one request, answered with tools."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rl_cli.cli.app import JsonOption, YesOption, run_async, single
+from rl_cli.core.errors import BadUsage, WorkFailed
+
+if TYPE_CHECKING:
+    from environments.policies.base import Policy
+    from rl_cli.cli.display import Display
+
+
+app = single()
+
+
+@app.command()
+def ask(
+    request: Annotated[list[str], typer.Argument(help="What to do, in English or Chinese.")],
+    yes: YesOption = False,
+    model: Annotated[str | None, typer.Option(help="Who answers: provider/name.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the runs that are started.")] = None,
+    json_: JsonOption = False,
+) -> None:
+    """Ask the assistant for something, such as "train a GSM8K model"."""
+    from rl_cli.agent.models import choose_model, resolve_policy
+    from rl_cli.cli.display import choose_display
+    from rl_cli.core.settings import ensure_home, load_settings
+
+    text = " ".join(request).strip()
+    if not text:
+        raise BadUsage("the request is empty", 'for example: rl-cli "train a GSM8K model"')
+    settings = load_settings({"model": model, "seed": seed})
+    choice = choose_model(settings.model)
+    policy = resolve_policy(choice.name)
+    home = ensure_home()
+    display = choose_display(json_)
+    display.notice(choice.notice)
+    code = run_async(_answer(text, policy, home, display, yes, settings.seed))
+    if code:
+        raise typer.Exit(code)
+
+
+async def _answer(
+    request: str, policy: Policy, home: Path, display: Display, yes: bool, seed: int | None
+) -> int:
+    """Returns the exit code."""
+    from environments.agent_loop import StopReason
+    from rl_cli.agent.approvals import make_approver
+    from rl_cli.agent.assistant import Assistant
+
+    interrupted = asyncio.Event()
+    task = asyncio.current_task()
+    assert task
+
+    def on_interrupt() -> None:
+        """The first Ctrl-C ends a wait and leaves the run alone; the second ends the conversation."""
+        if interrupted.is_set():
+            task.cancel()
+        interrupted.set()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, on_interrupt)
+    assistant = Assistant(
+        policy=policy,
+        home=home,
+        approve=make_approver(yes=yes, interactive=sys.stdin.isatty() and sys.stdout.isatty()),
+        on_event=display.on_event,
+        on_progress=display.on_progress,
+        interrupted=interrupted,
+        seed=seed,
+    )
+    try:
+        result = await assistant.answer(request)
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    if interrupted.is_set():
+        return 130
+    if assistant.state.get("refused"):
+        return 3
+    if result.stop is not StopReason.FINISHED:
+        raise WorkFailed(f"the conversation ended early: {result.stop.value}", result.error)
+    return _outcome(assistant.state)
+
+
+def _outcome(state: dict[str, Any]) -> int:
+    """1 if the run that this conversation started or watched failed, else 0."""
+    from rl_cli.core.settings import home
+    from rl_cli.runs.store import find_run
+
+    run_id = state.get("run_id")
+    return 1 if run_id and find_run(home(), run_id).summary()["state"] in ("failed", "lost") else 0

@@ -1,0 +1,57 @@
+"""Tools: reading and editing the draft config."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from rl_cli.agent.draft import Draft, current_draft, put_draft
+from tools.dispatcher import CallContext, ToolError, tool
+
+
+@tool(toolset="rl", risk="read")
+async def rl_get_current_config(context: CallContext) -> dict[str, Any]:
+    """Show the draft config: every field under its dotted name, what was changed, and what is locked.
+
+    Next: rl_edit_config, or rl_test_inference when nothing is to be changed.
+    """
+    from rl_cli.training.config_fields import flatten
+    from rl_cli.training.profiles import load_profile
+
+    draft = current_draft(context)
+    return {
+        "environment": draft.config.environment.name,
+        "profile": draft.config.profile,
+        "config": flatten(draft.config),
+        "changed": draft.changed(),
+        "locked": load_profile(draft.config.profile).locked,
+    }
+
+
+@tool(toolset="rl", risk="write")
+async def rl_edit_config(context: CallContext, changes: dict[str, Any]) -> dict[str, Any]:
+    """Change fields of the draft config, all together or not at all.
+
+    Args:
+        changes: Dotted field name -> new value, e.g. {"grpo.steps": 60, "grpo.learning_rate": 2e-4}.
+    """
+    from rl_cli.core.errors import BadUsage
+    from rl_cli.core.settings import environments_folder
+    from rl_cli.training.config_edit import edit
+    from rl_cli.training.config_fields import flatten
+
+    draft = current_draft(context)
+    before = flatten(draft.config)
+    try:
+        config = await asyncio.to_thread(edit, draft.config, changes, extra_dir=environments_folder())
+    except BadUsage as error:
+        raise ToolError("invalid_config", error.message, error.hint) from error
+    put_draft(context, Draft(config, draft.original))
+    after = flatten(config)
+    return {
+        "changed": {
+            field: {"from": before.get(field), "to": value}
+            for field, value in after.items()
+            if before.get(field) != value
+        }
+    }

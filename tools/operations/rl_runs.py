@@ -1,0 +1,128 @@
+"""Tools: starting, checking, stopping and reading training runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from rl_cli.agent.draft import current_draft
+from tools.dispatcher import CallContext, ToolError, tool
+
+
+def _find(context: CallContext, run_id: str | None) -> Any:
+    """The run named, else the session's newest, else the newest of all."""
+    from rl_cli.core.settings import home
+    from rl_cli.runs.store import find_run
+
+    return find_run(home(), run_id or context.state.get("run_id") or "latest")
+
+
+@tool(toolset="rl", risk="spend", deadline=120)
+async def rl_start_training(context: CallContext) -> dict[str, Any]:
+    """Start training with the draft config. Needs approval. Run rl_test_inference first.
+
+    The run goes on by itself even if this conversation ends. Next: rl_check_status with wait=true.
+    """
+    from rl_cli.runs.launch import start_run
+
+    from rl_cli.core.settings import ensure_home
+    from rl_cli.training.machine import can_train
+
+    config = current_draft(context).config
+    if config.backend.name == "trl":
+        possible, why_not = can_train(config.profile)
+        if not possible:
+            raise ToolError("cannot_train_here", f"profile {config.profile} cannot run here: {why_not}")
+    run = await asyncio.to_thread(start_run, config, ensure_home())
+    context.state["run_id"] = run.id
+    summary = run.summary()
+    tracking = config.tracking.wandb
+    if tracking == "auto":
+        tracking = "online" if os.environ.get("WANDB_API_KEY") else "offline"
+    return {
+        "run_id": run.id,
+        "dir": str(run.path),
+        "state": summary["state"],
+        "total_steps": summary["total_steps"],
+        "first_check_seconds": config.health.first_check_seconds,
+        "wandb": summary["wandb_url"] or tracking,
+    }
+
+
+@tool(toolset="rl", risk="read", deadline=86_400)
+async def rl_check_status(
+    context: CallContext, run_id: str | None = None, wait: bool = False
+) -> dict[str, Any]:
+    """Check a run. With wait, return at the next due check, an alert, the end, or when the person interrupts.
+
+    `why` says which. Judge by progress: reward_first, reward_last, reward_best, signal_share (share of
+    groups that teach something), steps_since_best, eta_seconds. Never call it in a loop without wait.
+
+    Args:
+        run_id: The run; without it, the one that this conversation started, else the newest.
+        wait: Wait for something to judge rather than answer at once.
+    """
+    from rl_cli.runs.monitor import progress, wait_for_check
+
+    run = _find(context, run_id)
+    why, next_check = "now", None
+    if wait:
+        outcome = await wait_for_check(run, context.interrupted, context.on_progress)
+        why, next_check = outcome.why, outcome.next_check_seconds
+    summary = run.summary()
+    return {
+        "why": why,
+        "run": summary,
+        "progress": progress(run),
+        "recent": run.metrics()[-5:],
+        "alerts": summary["alerts"],
+        "next_check_seconds": next_check,
+    }
+
+
+@tool(toolset="rl", risk="write", deadline=300)
+async def rl_stop_training(context: CallContext, reason: str, run_id: str | None = None) -> dict[str, Any]:
+    """Stop a run: it finishes its step, saves a checkpoint, is evaluated, and ends as `stopped`.
+
+    Args:
+        reason: Why, with the figures that decided; it is kept in the report.
+        run_id: The run; without it, the one that this conversation started, else the newest.
+    """
+    from rl_cli.runs.launch import stop_run
+
+    run = _find(context, run_id)
+    await asyncio.to_thread(stop_run, run, "assistant", reason, True)
+    summary = run.summary()
+    return {"run_id": run.id, "state": summary["state"], "step": summary["step"]}
+
+
+@tool(toolset="rl", risk="read")
+async def rl_get_results(context: CallContext, run_id: str | None = None) -> dict[str, Any]:
+    """Results of a run: test accuracy before and after, the gain, samples, checkpoint, report and notes.
+
+    `initial` is where GRPO started, `final` where it ended, `best` the checkpoint chosen on validation; all
+    are shares of `n` test problems, answered greedily.
+
+    Args:
+        run_id: The run; without it, the one that this conversation started, else the newest.
+    """
+    from rl_cli.runs.report import results
+
+    return await asyncio.to_thread(results, _find(context, run_id))
+
+
+@tool(toolset="rl", risk="read")
+async def rl_list_runs(limit: Annotated[int, Field(ge=1, le=500)] = 20) -> dict[str, Any]:
+    """List runs, newest first, with state, step and accuracy.
+
+    Args:
+        limit: At most this many.
+    """
+    from rl_cli.core.settings import home
+    from rl_cli.runs.store import list_runs
+
+    runs = await asyncio.to_thread(list_runs, home())
+    return {"runs": [run.summary() for run in runs[:limit]]}
