@@ -1,0 +1,59 @@
+"""Writing down what is true of a run whose supervisor can no longer do it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from rl_cli.core.processes import ProcessIdentity, kill_tree
+from rl_cli.runs.progress import Progress
+from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.state_file import State, is_over, read_state
+from rl_cli.runs.times import now_text, since
+
+NEVER_STARTED_SECONDS = 60
+"""A run that still is `created` after this long, with nobody holding its lock, was never started."""
+
+
+def settle(run: RunDir) -> State:
+    """The run's true state, written down if state.json says otherwise and nobody holds the lock.
+
+    A run whose directory cannot be written is judged all the same. What a run that is over has left running
+    is ended.
+    """
+    written = read_state(run.path)
+    if is_over(written):
+        return written
+    true = _judged(run, written)
+    if true is written or (written["state"] == "lost" and not is_over(true)):
+        return true
+    with suppress(OSError), run.locked() as writer:  # else: a supervisor is just ending, or it is read-only
+        if not is_over(writer.state):
+            true = _judged(run, writer.state)
+            if is_over(true):
+                end_leftovers(true)
+                true = {**true, **_late_figures(run, true)}
+            writer.move(**true)
+            writer.drop_reserve()
+        return writer.state
+    return true
+
+
+def end_leftovers(state: State) -> list[int]:
+    """Ends what the run's processes have left running; returns the pids."""
+    known = state.get("processes", {}).values()
+    return [pid for one in known for pid in kill_tree(ProcessIdentity.from_dict(one), grace_seconds=2)]
+
+
+def _judged(run: RunDir, written: State) -> State:
+    if written["state"] == "created" and (since(written["created"]) or 0) > NEVER_STARTED_SECONDS:
+        reason = "it was never started: whoever created it ended before that"
+        return {**written, "state": "failed", "reason": reason, "ended": now_text()}
+    true = run.state()
+    return written if true["state"] == written["state"] and true["reason"] == written["reason"] else true
+
+
+def _late_figures(run: RunDir, state: State) -> State:
+    """What the trainer wrote after the supervisor had gone."""
+    progress = Progress(state.get("total_steps"))
+    progress.feed(run.metrics(), run.events())
+    return progress.figures()

@@ -1,0 +1,130 @@
+"""state.json: what it says, what is true, and the one way to change it.
+
+Only the holder of the run's lock writes it: the supervisor for its whole life, else whoever settles or
+stops a run that has none. Every reader judges what it reads: a supervisor that is gone cannot say so itself.
+"""
+
+from __future__ import annotations
+
+import errno
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from rl_cli.core.files import append_jsonl, read_json, write_atomic, write_json
+from rl_cli.core.processes import ProcessIdentity
+from rl_cli.runs.times import now_text, since
+
+LIVE = ("starting", "running", "stopping")
+"""States in which a supervisor must exist."""
+OVER = ("finished", "stopped", "failed")
+STATES = ("created", *LIVE, *OVER, "lost")
+STALE_SECONDS = 60
+"""A supervisor on another host is taken for gone when its last heartbeat is older than this."""
+NO_EVALUATION = {"n": None, "untrained": None, "initial": None, "best": None, "final": None}
+RESERVE_BYTES = 256 * 1024
+
+State = dict[str, Any]
+
+
+def is_over(state: State) -> bool:
+    """Nothing will change any more: it ended, or it is lost and no process of it is left."""
+    return state["state"] in OVER or (state["state"] == "lost" and bool(state.get("ended")))
+
+
+def read_state(folder: Path) -> State:
+    """state.json as it is written. A file that is missing or damaged reads as a lost run that says so."""
+    try:
+        state = read_json(folder / "state.json")
+        if isinstance(state, dict) and state.get("state") in STATES:
+            return state
+        problem = "state.json does not hold a run's state"
+    except (OSError, ValueError) as error:
+        problem = f"state.json cannot be read: {error}"
+    return {"state": "lost", "reason": problem, "ended": now_text(), "damaged": True}
+
+
+def judge(state: State, exit_record: State | None) -> State:
+    """What is true, given what state.json says and what the trainer left as its exit.
+
+    Args:
+        state: The content of state.json.
+        exit_record: The content of exit/trainer.json, or None.
+
+    Returns:
+        `state` itself if it holds; else a changed copy: `lost`, or how the trainer ended alone.
+        A lost run has `ended` only if none of its processes is left.
+    """
+    if state["state"] in (*OVER, "created") or is_over(state):
+        return state
+    supervisor = ProcessIdentity.from_dict(state["supervisor"])
+    silent = since(state.get("heartbeat")) or 0.0
+    alive = supervisor.alive()
+    if alive or (alive is None and silent < STALE_SECONDS):
+        return state
+    if exit_record:
+        return {**state, **ending_of(exit_record, state.get("verdict")), "ended": exit_record["time"]}
+    if alive is None:
+        reason = f"no sign of life from the supervisor on {supervisor.host} for {silent:.0f} s"
+        return {**state, "state": "lost", "reason": reason, "ended": state.get("heartbeat")}
+    gone = f"the supervisor (pid {supervisor.pid}) is gone"
+    trainer = state.get("processes", {}).get("trainer")
+    if trainer and ProcessIdentity.from_dict(trainer).alive():
+        reason = f"{gone}; the trainer (pid {trainer['pid']}) still runs"
+        return {**state, "state": "lost", "reason": reason, "ended": None}
+    ended = state.get("heartbeat") or now_text()
+    if verdict := state.get("verdict"):  # it was being ended, and did end
+        return {**state, **verdict, "ended": ended}
+    left = ", and so is the trainer, which left no exit file" if trainer else " and started no trainer"
+    return {**state, "state": "lost", "reason": gone + left, "ended": ended}
+
+
+def ending_of(exit_record: State, verdict: State | None) -> State:
+    """{"state", "reason"} for a trainer that said how it ended, given why it had been told to (or None).
+
+    A trainer that failed, or that finished before it noticed the request, is believed; a health rule that
+    found a failure is believed over a trainer that then stopped in good order.
+    """
+    outcome, reason = exit_record["outcome"], exit_record["reason"]
+    if verdict and (outcome == "stopped" or verdict["state"] == "failed"):
+        return dict(verdict)
+    return {"state": outcome if outcome in OVER else "failed", "reason": reason}
+
+
+class StateWriter:
+    """Changes state.json. Exists only while its maker holds the run's lock."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.state = read_state(folder)
+
+    def update(self, **changes: Any) -> None:
+        self.state = {**self.state, **changes}
+        try:
+            write_json(self.folder / "state.json", self.state)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            (self.folder / ".reserve").unlink(missing_ok=True)
+            write_json(self.folder / "state.json", self.state)
+
+    def move(self, state: str, reason: str | None, **changes: Any) -> None:
+        """Enters another state, with the event that says so."""
+        self.update(state=state, reason=reason, **changes)
+        event = {"time": now_text(), "kind": "state", "state": state, "reason": reason}
+        with suppress(OSError):  # a full disk: state.json is what counts
+            append_jsonl(self.folder / "events.jsonl", event)
+
+    def keep_reserve(self) -> None:
+        """Sets bytes aside, so that the end of the run can be written even when the disk is full."""
+        with suppress(OSError):
+            write_atomic(self.folder / ".reserve", b"\0" * RESERVE_BYTES)
+
+    def drop_reserve(self) -> None:
+        with suppress(OSError):
+            (self.folder / ".reserve").unlink(missing_ok=True)
+
+    def beat(self, **changes: Any) -> None:
+        """A heartbeat. A disk that is full for a moment must not end the run: the next one tries again."""
+        with suppress(OSError):
+            self.update(heartbeat=now_text(), **changes)

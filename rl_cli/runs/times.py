@@ -1,0 +1,44 @@
+"""Times as the files of a run hold them: ISO 8601 in UTC with milliseconds, e.g. 2026-03-01T12:00:00.250Z."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+
+def now_text() -> str:
+    return time_text(time.time())
+
+
+def time_text(seconds: float) -> str:
+    """Unix time as text."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def seconds_of(text: str | None) -> float | None:
+    """Unix time of such a text; None for None and for what is no time."""
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
+
+
+def since(text: str | None, until: str | None = None) -> float | None:
+    """Seconds from `text` to `until` (default: now); None if one is no time."""
+    start, end = seconds_of(text), seconds_of(until) if until else time.time()
+    return None if start is None or end is None else end - start
+
+
+def duration(seconds: float | None) -> str:
+    """For people: `42 s`, `3 min 05 s`, `2 h 10 min`."""
+    if seconds is None:
+        return "?"
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
