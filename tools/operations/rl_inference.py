@@ -10,7 +10,7 @@ from rl_cli.agent.draft import current_draft
 from tools.dispatcher import CallContext, tool
 
 
-@tool(toolset="rl", risk="write", deadline=3600)
+@tool(toolset="rl", risk="execute", deadline=3600)
 async def rl_test_inference(
     context: CallContext,
     models: list[str] | None = None,
