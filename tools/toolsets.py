@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from importlib import import_module
+
+from rl_cli.core.errors import BadUsage, did_you_mean
+
 TOOLSETS: dict[str, tuple[str, ...]] = {
     "math": ("tools.everyday.calculator",),
     "rl": (
@@ -14,3 +19,20 @@ TOOLSETS: dict[str, tuple[str, ...]] = {
 
 OPERATIONS = frozenset({"rl"})
 """Toolsets of the assistant. A rollout is never offered them."""
+
+
+def load_toolsets(names: Iterable[str]) -> None:
+    """Imports the modules that define these toolsets.
+
+    Raises:
+        BadUsage: There is no such toolset (with the nearest names).
+    """
+    for name in names:
+        if name not in TOOLSETS:
+            raise unknown_toolset(name, list(TOOLSETS))
+        for module in TOOLSETS[name]:
+            import_module(module)
+
+
+def unknown_toolset(name: str, known: list[str]) -> BadUsage:
+    return BadUsage(f"unknown toolset '{name}'", did_you_mean(name, known))

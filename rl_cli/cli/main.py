@@ -2,7 +2,7 @@
 
 A command is a module `rl_cli.cli.NAME` that exposes `app`, made by `rl_cli.cli.app.group(help)` (subcommands)
 or `single()` (one command), and a line in COMMANDS below. Modules are imported only when their command is
-called, so that `rl-cli --help` imports none of them; still, a module imports heavy things inside its functions.
+called, and `rl-cli --help` imports none of them; still, a module imports heavy things inside its functions.
 
 A command function raises `RlCliError` for what a person should read, `typer.Exit(code)` to end with a code,
 and prints results to stdout; everything else (progress, warnings) goes to stderr. It returns nothing.

@@ -1,0 +1,108 @@
+"""What a tool is, who calls it, and what it may raise."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from tools.toolsets import OPERATIONS
+
+Risk = Literal["read", "write", "execute", "spend"]
+"""What a call may do: look; change files of ours; run code or start processes; cost money."""
+
+Caller = Literal["chat", "rollout", "reward", "batch", "mcp", "cli"]
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """A tool as it was defined with @tool."""
+
+    name: str
+    toolset: str
+    risk: Risk
+    description: str
+    parameters: dict[str, Any]
+    """JSON schema of the arguments: an object without additional properties."""
+    model: type[BaseModel]
+    """Validates the arguments; its field aliases are the parameters' names."""
+    function: Callable[..., Any]
+    context_parameter: str | None
+    """The parameter that receives the CallContext, if there is one."""
+    deadline: float | None
+    """Seconds a call may take; None leaves it to the caller, math.inf waits as long as it takes."""
+    exclusive: bool
+    """Never runs at the same time as another call of its turn."""
+
+    def schema(self) -> dict[str, Any]:
+        """The tool in OpenAI's form."""
+        return {
+            "type": "function",
+            "function": {"name": self.name, "description": self.description, "parameters": self.parameters},
+        }
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer to a request for approval."""
+
+    allow: bool
+    reason: str = ""
+    """Why not; the model reads it."""
+
+
+class ToolError(Exception):
+    """A failure that the model should read and may mend.
+
+    Args:
+        type: A short snake_case name that programs can compare.
+        message: What went wrong, naming the thing.
+        hint: What to do instead, or None.
+    """
+
+    def __init__(self, type: str, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.type = type
+        self.message = message
+        self.hint = hint
+
+
+@dataclass
+class CallContext:
+    """Who calls, and what the call may do. A tool receives a copy that shares `state`."""
+
+    caller: Caller
+    task_id: str
+    """Calls with the same task_id share a sandbox."""
+    toolsets: tuple[str, ...]
+    """Only their tools can be called."""
+    approve: Callable[[ToolSpec, dict[str, Any]], Awaitable[Verdict]] | None = None
+    """Asked before every call that does more than read; None see `tools.dispatcher`."""
+    deadline: float | None = None
+    """No call goes on past this moment of time.monotonic()."""
+    call_timeout: float = 300
+    """Seconds a call may take, where its tool does not declare its own."""
+    result_limit: int = 40_000
+    """Characters of a result; longer ones keep head and tail."""
+    overflow_dir: Path | None = None
+    """Where the whole of a longer result is written; None keeps no copy."""
+    state: dict[str, Any] = field(default_factory=dict)
+    """The session's own; shared by all its calls."""
+    on_progress: Callable[[dict[str, Any]], None] | None = None
+    interrupted: asyncio.Event | None = None
+    """Set when the person at the keyboard wants attention; waiting tools return early."""
+    sandbox: Any = None
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    """Per call: set when its result is no longer wanted. A sync tool that waits should look at it."""
+
+    def __post_init__(self) -> None:
+        self.toolsets = tuple(self.toolsets)
+        if self.caller == "rollout" and (taboo := OPERATIONS & set(self.toolsets)):
+            raise ValueError(
+                f"a rollout is never offered the operations toolsets: {', '.join(sorted(taboo))}"
+            )
