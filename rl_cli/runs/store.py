@@ -10,7 +10,7 @@ import socket
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rl_cli.core.errors import BadUsage, nearest
 from rl_cli.core.files import explain_os_error, write_atomic, write_json
@@ -40,7 +40,7 @@ def create_run(config: RunConfig, home: str | Path) -> RunDir:
     from rl_cli.training.config_yaml import dump_yaml
 
     folder = runs_folder(home)
-    state = {
+    state: dict[str, Any] = {
         "state": "created",
         "reason": None,
         "created": now_text(),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 
 class Section(BaseModel):
@@ -18,6 +19,8 @@ class EnvironmentSection(Section):
     """The environment to learn, as `rl-cli envs list` names it."""
     options: dict[str, Any] = {}
     """The environment's own settings, as `rl-cli envs show NAME` lists them."""
+    folder: str | None = None
+    """Where a person's own environments lie; null for the built-in ones."""
 
 
 class BackendSection(Section):
@@ -125,6 +128,18 @@ class HealthSection(Section):
 class BudgetSection(Section):
     max_hours: float | None = Field(None, gt=0)
     """Wall-clock bound of the whole run."""
+    deadline: str | None = None
+    """Stop as stopped at this time, e.g. 2026-03-01T18:00:00+01:00."""
+
+    @field_validator("deadline", mode="before")
+    @classmethod
+    def _has_a_zone(cls, value: Any) -> Any:
+        if value is None:
+            return None
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if not isinstance(moment, datetime) or moment.tzinfo is None:
+            raise ValueError("a time with its zone, such as 2026-03-01T18:00:00+01:00")
+        return moment.isoformat()
 
 
 class RunConfig(Section):
@@ -169,6 +184,8 @@ class RunConfig(Section):
             problems.append(f"sft.max_steps ({sft.max_steps}) must be at least sft.steps ({sft.steps})")
         if self.backend.name == "replay" and not self.backend.file:
             problems.append("backend.file must name the YAML file to play when backend.name is replay")
+        if self.model.name != "tiny" and sft.steps:
+            problems.append(f"sft.steps ({sft.steps}) must be 0 where model.name is a pretrained model")
         if self.model.name == "tiny" and self.model.lora:
             problems.append("model.lora needs a pretrained model: model.name is tiny")
         if problems:

@@ -1,0 +1,104 @@
+"""Starting the processes of a run, and noticing at once that one has ended."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import select
+import signal
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from rl_cli.core.processes import TREE, ProcessIdentity
+
+MAX_THREADS = 4
+"""Threads for the arithmetic of a worker, unless OMP_NUM_THREADS is set."""
+
+
+@dataclass
+class Child:
+    process: subprocess.Popen[bytes]
+    identity: ProcessIdentity
+
+    def wait(self, seconds: float) -> int | None:
+        """Waits up to `seconds`; returns the exit code (negative: the signal), None if it still runs."""
+        if self.process.poll() is None:
+            _wait_for_exit(self.process, seconds)
+        return self.process.poll()
+
+
+def start(
+    argv: list[str], log_path: Path, *, cwd: Path, env: Mapping[str, str | None], inside: bool = True
+) -> Child:
+    """Starts a process in a session of its own; its output is appended to a file, its input is empty.
+
+    Args:
+        argv: The command line.
+        log_path: The file; its folder must exist.
+        cwd: Its working folder.
+        env: Variables on top of ours; None takes one out.
+        inside: Whether it belongs to our process tree, and ends when that is ended.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    mark = secrets.token_hex(8)
+    marks = [*(os.environ.get(TREE, "").split() if inside else []), mark]
+    wanted: dict[str, str | None] = {**os.environ, **env, TREE: " ".join(marks)}
+    with log_path.open("ab") as log:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={name: value for name, value in wanted.items() if value is not None},
+            cwd=cwd,
+        )
+    seen = ProcessIdentity.of(process.pid)  # not reaped yet, so it is there even if it has ended
+    return Child(process, ProcessIdentity(seen.pid, seen.started, seen.host, seen.boot, mark))
+
+
+def own_identity() -> ProcessIdentity:
+    """This process, with the mark that what it starts inherits."""
+    seen = ProcessIdentity.current()
+    mark = (os.environ.get(TREE, "").split() or [""])[-1]
+    return ProcessIdentity(seen.pid, seen.started, seen.host, seen.boot, mark)
+
+
+def worker_environment() -> dict[str, str | None]:
+    """Variables that every worker gets, on top of those it inherits."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = os.environ.get("OMP_NUM_THREADS") or str(min(cores, MAX_THREADS))
+    return {"OMP_NUM_THREADS": threads, "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
+
+
+def how_it_ended(code: int) -> str:
+    """`code` in words: `ended with code 3`, `was killed by SIGKILL (...)`."""
+    if code >= 0:
+        return f"ended with code {code}" if code else "ended without saying why"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    memory = " (by a person, or by the system because memory ran out)" if name == "SIGKILL" else ""
+    return f"was killed by {name}{memory}"
+
+
+def _wait_for_exit(process: subprocess.Popen[bytes], seconds: float) -> None:
+    if hasattr(os, "pidfd_open"):
+        try:
+            descriptor = os.pidfd_open(process.pid)
+        except OSError:  # an old kernel, or a sandbox that forbids it
+            pass
+        else:
+            try:
+                select.select([descriptor], [], [], seconds)
+            finally:
+                os.close(descriptor)
+            return
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)

@@ -1,0 +1,31 @@
+"""The logs of a run's processes: their last lines, and the line that says what went wrong."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+TAIL_BYTES = 64 * 1024
+_ERROR = re.compile(r"^(?:[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b|Fatal|fatal|ERROR|error)[^a-z]?")
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
+
+
+def last_lines(path: Path, count: int = 20) -> list[str]:
+    """The last `count` meaningful lines: not blank, progress bars as they stood at last, no escape codes."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - TAIL_BYTES))
+            data = file.read()
+    except FileNotFoundError:
+        return []
+    text = data.decode("utf-8", "replace")
+    lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
+    cleaned = [_ESCAPES.sub("", line).rstrip()[:2000] for line in lines]
+    return [line for line in cleaned if line][-count:]
+
+
+def telling_line(lines: list[str]) -> str | None:
+    """The line that most likely says what went wrong: the last exception or error, else the last line."""
+    errors = [line for line in lines if _ERROR.match(line)]
+    return (errors or lines)[-1] if lines else None

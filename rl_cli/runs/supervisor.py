@@ -1,0 +1,300 @@
+"""The one process that owns a run: `python -P -m rl_cli.runs.supervisor RUN_DIR`, started by `launch`.
+
+It holds the run's lock for its whole life, starts the trainer and the W&B mirror, waits for readiness,
+applies the health rules to every new row, honours stop requests, ends what it started, and writes the end.
+It wakes five times a second, reads only what is new, and at once when the trainer ends. If it dies, the
+trainer goes on and leaves its exit in a file; `settle` judges it then.
+"""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import signal
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+from rl_cli.core.errors import RlCliError
+from rl_cli.core.files import explain_os_error
+from rl_cli.core.processes import kill_tree, python_module
+from rl_cli.runs import children, health
+from rl_cli.runs.logs import last_lines, telling_line
+from rl_cli.runs.mirror_child import MirrorChild
+from rl_cli.runs.progress import Progress, Reader
+from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.state_file import StateWriter, ending_of, is_over
+from rl_cli.runs.times import now_text, seconds_of
+
+WAKE_SECONDS = 0.2
+HEARTBEAT_SECONDS = 2.0
+TERMINATE_SECONDS = 5.0
+"""How long a process may take to end after SIGTERM."""
+REARM_ROWS = 20
+"""An alert is raised again only after its rule was silent for so many rows."""
+
+
+@dataclass
+class Verdict:
+    """Why the trainer is being ended, and what the run becomes then."""
+
+    state: str
+    reason: str
+    kill_at: float
+    """time.monotonic() at which its process tree is ended."""
+    asked: bool
+    """Whether it was given time to end by itself."""
+
+
+class Supervisor:
+    """Sees one run through.
+
+    Args:
+        run: The run, in state `created`.
+        writer: The right to write its state.
+    """
+
+    def __init__(self, run: RunDir, writer: StateWriter) -> None:
+        self.run, self.writer = run, writer
+        self.config = run.config()
+        self.progress = Progress(self.config.grpo.steps)
+        self.reader = Reader(run)
+        self.limits = limits_of(self.config)
+        self.mirror = MirrorChild(run, self.config.tracking.wandb)
+        self.trainer: children.Child | None = None
+        self.verdict: Verdict | None = None
+        self.forced = False
+        self.began = self.grew = time.monotonic()
+        self.sizes: tuple[int, ...] = ()
+        self.last_beat = 0.0
+        self.last_seen: dict[str, int] = {}
+
+    def supervise(self) -> None:
+        """From `created` to the end. What goes wrong in here ends the run as failed."""
+        now = now_text()
+        owner = children.own_identity().to_dict()
+        self.writer.keep_reserve()
+        self.writer.move("starting", None, supervisor=owner, started=now, heartbeat=now)
+        try:
+            self._start_trainer()
+            code = self._watch() if self.trainer else None
+            state, reason = self._ending(code)
+        except Exception as error:
+            traceback.print_exc()
+            what = (
+                explain_os_error(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+            )
+            state, reason = "failed", f"the supervisor failed: {what}"
+        self._end(state, reason)
+
+    def _start_trainer(self) -> None:
+        if request := self.run.stop_requested():
+            self.verdict = Verdict("stopped", _asked(request), time.monotonic(), asked=False)
+            return
+        from rl_cli.training.backends import BACKENDS
+
+        module = BACKENDS[self.config.backend.name].worker_module
+        argv = python_module(module, str(self.run.path))
+        environment = children.worker_environment()
+        self.trainer = children.start(argv, self.run.log_path("trainer"), cwd=self.run.path, env=environment)
+        self.writer.update(processes={"trainer": self.trainer.identity.to_dict()})
+        self.mirror.start()
+
+    def _watch(self) -> int:
+        """Until the trainer has ended; returns its exit code."""
+        assert self.trainer
+        while (code := self.trainer.wait(WAKE_SECONDS)) is None:
+            news = self._read()
+            if self.writer.state["state"] == "starting" and self.run.ready("trainer"):
+                self._running()
+            self._heed_stop_request()
+            self._apply_rules(news)
+            if self.verdict and time.monotonic() >= self.verdict.kill_at:
+                self.forced = True
+                kill_tree(self.trainer.identity, TERMINATE_SECONDS)
+            self._beat(news)
+        self._read()
+        return code
+
+    def _read(self) -> bool:
+        """Takes in what the files have gained; returns whether there was anything."""
+        rows, events = self.reader.read()
+        self.progress.feed(rows, events)
+        starting = self.writer.state["state"] == "starting"
+        watched = [self.run.path / "samples.jsonl", *([self.run.log_path("trainer")] if starting else [])]
+        sizes = tuple(path.stat().st_size if path.exists() else 0 for path in watched)
+        if rows or events or sizes != self.sizes:
+            self.grew, self.sizes = time.monotonic(), sizes
+        return bool(rows or events)
+
+    def _running(self) -> None:
+        ready = self.run.ready("trainer") or {}
+        if ready.get("total_steps"):
+            self.progress.total_steps = ready["total_steps"]
+            self.limits = limits_of(self.config, ready["total_steps"])
+        self.grew = time.monotonic()
+        self.writer.move("running", None, running_since=now_text(), **self.progress.figures())
+
+    def _heed_stop_request(self) -> None:
+        request = self.run.stop_requested()
+        if request is None:
+            return
+        loading = self.writer.state["state"] == "starting"
+        grace = 0.0 if loading or request.get("now") else self.config.health.stop_grace_seconds
+        if self.verdict is None:
+            self._conclude("stopped", _asked(request), grace)
+        elif request.get("now"):
+            self.verdict.kill_at = min(self.verdict.kill_at, time.monotonic())
+
+    def _conclude(self, state: str, reason: str, grace: float) -> None:
+        self.verdict = Verdict(state, reason, time.monotonic() + grace, asked=grace > 0)
+        verdict = {"state": state, "reason": reason}
+        self.writer.move("stopping", reason, verdict=verdict, **self.progress.figures())
+
+    def _apply_rules(self, news: bool) -> None:
+        """All rules on new rows; those about time on every heartbeat."""
+        now = time.monotonic()
+        if self.verdict or not (news or now - self.last_beat >= HEARTBEAT_SECONDS):
+            return
+        view = health.View(
+            limits=self.limits,
+            rows=self.progress.rows,
+            validations=sorted(self.progress.validations.items()),
+            now=time.time(),
+            running_seconds=now - self.began,
+            quiet_seconds=now - self.grew,
+        )
+        for finding in health.inspect(view):
+            if finding.verdict:
+                self._decide(finding)
+                return
+            self._alert(finding)
+
+    def _decide(self, finding: health.Finding) -> None:
+        assert finding.verdict
+        grace = 0.0 if finding.at_once else self.config.health.stop_grace_seconds
+        self.run.append_event("decision", by="health", what=finding.verdict, reason=finding.message)
+        if finding.verdict == "failed":
+            self._raise_alert(finding)
+        if finding.rule == "stalled":
+            self._show_where_it_hangs()
+        if not finding.at_once:
+            self.run.request_stop(f"the health rule '{finding.rule}'", finding.message)
+        self._conclude(finding.verdict, finding.message, grace)
+
+    def _show_where_it_hangs(self) -> None:
+        """SIGABRT makes Python's fault handler write the stack of every thread to the trainer's log."""
+        assert self.trainer
+        if self.trainer.process.poll() is None:
+            self.trainer.process.send_signal(signal.SIGABRT)
+            self.trainer.wait(1.0)
+        self.forced = True
+
+    def _alert(self, finding: health.Finding) -> None:
+        row = len(self.progress.rows)
+        seen = self.last_seen.get(finding.rule)
+        self.last_seen[finding.rule] = row
+        if seen is None or row - seen > REARM_ROWS:
+            self._raise_alert(finding)
+
+    def _raise_alert(self, finding: health.Finding) -> None:
+        fields = {"rule": finding.rule, "message": finding.message, "action": finding.action}
+        self.run.append_event("alert", **fields, figures=finding.figures)
+
+    def _beat(self, news: bool) -> None:
+        if news or time.monotonic() - self.last_beat >= HEARTBEAT_SECONDS:
+            self.last_beat = time.monotonic()
+            self.writer.beat(**self.progress.figures())
+
+    def _ending(self, code: int | None) -> tuple[str, str]:
+        """(state, reason), judged by the trainer's exit file, its exit code, and why it was ended."""
+        verdict = {"state": self.verdict.state, "reason": self.verdict.reason} if self.verdict else None
+        record = self.run.exit("trainer")
+        if record:
+            if verdict is None and record["outcome"] == "stopped" and (asked := self.run.stop_requested()):
+                verdict = {"state": "stopped", "reason": _asked(asked)}
+            ending = ending_of(record, verdict)
+            return ending["state"], ending["reason"]
+        if self.verdict and verdict and (self.forced or code is None):
+            in_vain = self.forced and self.verdict.asked
+            late = " (the trainer did not end by itself in time)" if in_vain else ""
+            return verdict["state"], verdict["reason"] + late
+        line = telling_line(last_lines(self.run.log_path("trainer")))
+        return "failed", f"the trainer {children.how_it_ended(code or 0)}" + (f": {line}" if line else "")
+
+    def _end(self, state: str, reason: str) -> None:
+        """Ends what is left, writes the end, then what may take a moment: the report, the mirror."""
+        if self.trainer:
+            kill_tree(self.trainer.identity, TERMINATE_SECONDS)
+            self._read()
+        figures: dict[str, Any] = {**self.progress.figures(), "ended": now_text(), "heartbeat": now_text()}
+        if state == "failed":
+            figures["last_log_lines"] = last_lines(self.run.log_path("trainer"))
+            if shutil.disk_usage(self.run.path).free < 1_000_000:
+                reason += "; the disk is full"
+        self.writer.move(state, reason, **figures)
+        self.writer.drop_reserve()
+        self._report()
+        self.mirror.finish()
+        self._read()
+        self.writer.update(wandb_url=self.progress.wandb_url, alerts=self.progress.alerts)
+
+    def _report(self) -> None:
+        from rl_cli.runs.report import write_report
+
+        try:
+            write_report(self.run)
+        except Exception:  # the run's end does not depend on it, and `runs report` tries again
+            traceback.print_exc()
+
+
+def limits_of(config: Any, total_steps: int | None = None) -> health.Limits:
+    """The config's bounds, as the rules take them."""
+    section = config.health
+    return health.Limits(
+        stall_seconds=section.stall_seconds,
+        no_signal_batches=section.no_signal_batches,
+        target_accuracy=section.target_accuracy,
+        plateau_patience=section.plateau_patience,
+        max_hours=config.budget.max_hours,
+        deadline=seconds_of(config.budget.deadline),
+        batch_size=config.grpo.batch_size,
+        total_steps=total_steps or config.grpo.steps,
+    )
+
+
+def _asked(request: dict[str, Any]) -> str:
+    return f"{request['by']}: {request['reason']}"
+
+
+def main(folder: str) -> int:
+    """Sees the run in `folder` through, unless somebody else does or it is over."""
+    run = RunDir(folder)
+
+    def told_to_end(number: int, _: Any) -> None:
+        run.request_stop("the system", f"the supervisor got {signal.Signals(number).name}")
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    signal.signal(signal.SIGTERM, told_to_end)
+    signal.signal(signal.SIGINT, told_to_end)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with run.locked(timeout=1) as writer:
+            if is_over(writer.state) or writer.state["state"] != "created":
+                print(f"nothing to do: {run.id} is {writer.state['state']}")
+                return 0
+            try:
+                supervisor = Supervisor(run, writer)
+            except (RlCliError, ValueError) as error:  # a run.yaml that cannot be used
+                writer.move("failed", f"the run cannot be started: {error}", ended=now_text())
+                return 1
+            supervisor.supervise()
+    except TimeoutError as error:
+        print(error)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

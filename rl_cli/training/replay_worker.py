@@ -1,0 +1,177 @@
+"""The replay backend: plays a run from a YAML file. It trains nothing.
+
+For dry runs, for showing what alerts look like, and for tests of everything around a trainer: to the
+supervisor it is a worker like any other. `rl-cli runs start ENV --backend replay:FILE`, where FILE is a
+path or one of `demo`, `nan`, `crash`, `stall`.
+
+The file is a list of entries, or a mapping {total_steps, play: [...], on_stop: [...]}. `on_stop` is played
+when the run is asked to stop, which is noticed between steps and during delays. At the end of the list the
+run is finished. Entries:
+
+    - phase: grpo                  loading, sft, evaluation, grpo or saving
+    - ready: true                  when the worker counts as loaded; without it: before the first entry
+    - step: 3                      a row of metrics: figures beside it, and `phase: sft` (default grpo)
+      loss: 0.4
+      reward/mean: 0.3
+    - repeat:                      `count` rows
+        count: 20
+        step_from: 1               number of the first
+        every: 0.5                 seconds before each (default 0)
+        phase: grpo
+        noise: 0.05                relative, drawn from the run's seed (default 0)
+        values: {loss: 0.1, reward/mean: [0.2, 0.8]}       a number, or a ramp [first, last]
+    - delay: 0.5                   seconds
+    - evaluation: {which: initial, n: 400, accuracy: 0.22}            split and step where known
+    - sample: {prompt: ..., completion: ..., reward: 1.0}             step: the last one
+    - checkpoint: 10               a folder, with the event
+    - warm_start: {accuracy: 0.22, note: ...}
+    - log: a line for the trainer's log
+    - nan: loss                    the next row, with NaN for this figure
+    - child: 60                    starts a process that sleeps so many seconds
+    - stall: true                  nothing more, for ever, deaf to requests; `deaf`: to SIGTERM too
+    - fail: a reason               ends in good order, as failed
+    - crash: a message             raises
+    - exit: 3                      ends without a word
+    - kill: 9                      sends itself a signal
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+from rl_cli.core.files import write_json
+from rl_cli.runs.run_dir import RunDir
+from rl_cli.training.replay_file import Entry, read_play
+
+
+class Stopped(Exception):
+    """The run was asked to stop."""
+
+
+class Player:
+    """Plays entries into a run's directory."""
+
+    def __init__(self, run: RunDir, seed: int) -> None:
+        self.run = run
+        self.random = random.Random(seed)
+        self.step = 0
+        self.row: dict[str, Any] = {}
+
+    def play(self, entries: list[Entry]) -> None:
+        for entry in entries:
+            getattr(self, f"_{entry.kind}")(entry.value, **({"figures": entry.extra} if entry.extra else {}))
+
+    def check_stop(self) -> None:
+        if self.run.stop_requested():
+            raise Stopped
+
+    def _phase(self, name: str) -> None:
+        self.run.append_event("phase", name=name)
+
+    def _ready(self, _: bool) -> None:
+        """Done by main(), which splits the list here."""
+
+    def _step(self, step: int, figures: dict[str, Any] | None = None) -> None:
+        self.check_stop()
+        row = dict(figures or {})
+        phase = row.pop("phase", "grpo")
+        self.step, self.row = step, {"phase": phase, **row}
+        self.run.append_metrics(phase, step, **row)
+
+    def _repeat(self, spec: dict[str, Any]) -> None:
+        count, first = spec["count"], spec.get("step_from", 1)
+        for i in range(count):
+            self._delay(spec.get("every", 0))
+            at = i / (count - 1) if count > 1 else 0.0
+            figures: dict[str, Any] = {"phase": spec.get("phase", "grpo")}
+            for name, ramp in spec["values"].items():
+                start, end = ramp if isinstance(ramp, list) else (ramp, ramp)
+                noise = 1 + spec.get("noise", 0) * self.random.uniform(-1, 1)
+                figures[name] = round((start + (end - start) * at) * noise, 6)
+            self._step(first + i, figures)
+
+    def _delay(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self.check_stop()
+            time.sleep(min(0.1, left))
+
+    def _evaluation(self, fields: dict[str, Any]) -> None:
+        split = "validation" if fields["which"] == "validation" else "test"
+        self.run.append_event("evaluation", **{"split": split, "n": 100, "step": self.step, **fields})
+
+    def _sample(self, fields: dict[str, Any]) -> None:
+        self.run.append_sample(**{"step": self.step, **fields})
+
+    def _checkpoint(self, step: int) -> None:
+        folder = self.run.path / "checkpoints" / f"step-{step}"
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / "replay.json", {"step": step})
+        self.run.append_event("checkpoint", step=step, path=str(folder))
+
+    def _warm_start(self, fields: dict[str, Any]) -> None:
+        self.run.append_event("warm_start", **fields)
+
+    def _log(self, text: str) -> None:
+        print(text, flush=True)
+
+    def _nan(self, name: str) -> None:
+        self._step(self.step + 1, {**self.row, name: math.nan})
+
+    def _child(self, seconds: float) -> None:
+        subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({seconds})"])
+
+    def _stall(self, how: bool | str) -> NoReturn:
+        if how == "deaf":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        while True:
+            time.sleep(3600)
+
+    def _fail(self, reason: str) -> NoReturn:
+        self.run.write_exit("trainer", 1, "failed", reason)
+        raise SystemExit(1)
+
+    def _crash(self, message: str) -> NoReturn:
+        raise RuntimeError(message)
+
+    def _exit(self, code: int) -> NoReturn:
+        sys.stdout.flush()
+        os._exit(code)
+
+    def _kill(self, number: int) -> None:
+        os.kill(os.getpid(), number)
+
+
+def main(folder: str) -> int:
+    """Plays the run in `folder`; returns the exit code."""
+    run = RunDir(folder)
+    config = run.config()
+    play = read_play(Path(config.backend.file or ""))
+    player = Player(run, config.seed)
+    marks = [i for i, entry in enumerate(play.entries) if entry.kind == "ready"]
+    loading = marks[0] if marks else 0
+    try:
+        player.play(play.entries[:loading])
+        run.mark_ready("trainer", total_steps=play.total_steps)
+        player.play(play.entries[loading:])
+    except Stopped:
+        request = run.stop_requested() or {}
+        reason = f"stopped at step {player.step} as {request.get('by')} asked: {request.get('reason')}"
+        player.check_stop = lambda: None  # type: ignore[method-assign]
+        player.play(play.on_stop)
+        run.write_exit("trainer", 0, "stopped", reason)
+    else:
+        run.write_exit("trainer", 0, "finished", f"played to its end, {player.step} steps")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
