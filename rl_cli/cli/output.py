@@ -10,13 +10,20 @@ from typing import Any
 from rl_cli.core.json_text import to_json
 
 
-def print_json(*values: Any) -> None:
-    """One JSON object per line; nothing at all for no values."""
-    for value in values:
-        print(to_json(value))
+def print_json(value: Any) -> None:
+    """One JSON object on one line."""
+    print(to_json(value))
 
 
-def print_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: str = "nothing to list") -> None:
+def print_json_lines(rows: Iterable[Any]) -> None:
+    """One JSON object per line; nothing at all for no rows."""
+    for row in rows:
+        print_json(row)
+
+
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: str = "nothing to list"
+) -> None:
     """A table with aligned columns.
 
     Args:

@@ -1,0 +1,72 @@
+"""`rl-cli config show|check`: the settings that hold here, and whether a file is right."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rl_cli.cli.app import JsonOption, group
+from rl_cli.cli.output import print_json, print_table
+from rl_cli.core.errors import BadUsage
+from rl_cli.core.files import explain_os_error
+from rl_cli.core.settings import DESCRIPTIONS, home, load_settings, read_settings_file
+
+app = group("Show and check the settings.")
+
+
+@app.command("show")
+def show(
+    origin: Annotated[bool, typer.Option("--origin", help="Also say where each value comes from.")] = False,
+    json_: JsonOption = False,
+) -> None:
+    """Show the settings that hold here."""
+    settings = load_settings()
+    values = {name: getattr(settings, name) for name in DESCRIPTIONS} | {"home": str(home())}
+    home_origin = "environment variable RL_CLI_HOME" if os.environ.get("RL_CLI_HOME") else "default"
+    origins = settings.origins | {"home": home_origin}
+    if json_ and origin:
+        print_json({name: {"value": value, "origin": origins[name]} for name, value in values.items()})
+    elif json_:
+        print_json(values)
+    elif origin:
+        rows = [(name, value, origins[name]) for name, value in values.items()]
+        print_table(["setting", "value", "origin"], rows)
+    else:
+        print_table(["setting", "value"], list(values.items()))
+
+
+@app.command("check")
+def check(file: Annotated[Path, typer.Argument(help="A settings file, or the config of a run.")]) -> None:
+    """Check a settings file (rl-cli.yaml) or the config of a run (run.yaml)."""
+    try:
+        text = file.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadUsage(f"{file} is not UTF-8 text: {error}") from error
+    except OSError as error:
+        raise explain_os_error(error, file) from error
+    if _is_run_config(text):
+        from rl_cli.training.config_edit import from_yaml
+
+        config = from_yaml(text, str(file))
+        print(f"{file}: a good config of a run that learns {config.environment.name}")
+    else:
+        names = read_settings_file(file)
+        print(f"{file}: good settings ({', '.join(names) or 'none set'})")
+
+
+def _is_run_config(text: str) -> bool:
+    """Does it set any section of a run's config? Malformed YAML is left for the settings' reader."""
+    import yaml
+
+    from rl_cli.training.config import RunConfig
+
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return False
+    return isinstance(content, dict) and not content.keys().isdisjoint(
+        RunConfig.model_fields.keys() - DESCRIPTIONS
+    )
