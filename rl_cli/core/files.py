@@ -136,6 +136,8 @@ def explain_os_error(error: OSError, path: StrPath | None = None) -> RlCliError:
         return BadUsage(f"no permission for {where}", "check its owner and mode")
     if error.errno == errno.ENOENT:
         return BadUsage(f"{where} does not exist")
+    if error.errno == errno.EEXIST:
+        return BadUsage(f"{where} exists already")
     if error.errno == errno.ENOTDIR:
         return BadUsage(f"{where} is not in a folder: a part of the path is a file")
     if error.errno == errno.EISDIR:

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from rl_cli.core.json_text import to_json
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(), max_size=8)
+    | st.binary(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(
+            st.text() | st.integers() | st.booleans() | st.none() | st.tuples(st.integers()),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(ANYTHING)
+def test_always_valid_json_in_utf8(value: Any) -> None:
+    text = to_json(value)
+    json.loads(text.encode().decode(), parse_constant=lambda name: pytest.fail(name))
+
+
+@given(st.text(st.characters(categories=["Cs", "L"])))
+def test_surrogates_never_reach_the_text(text: str) -> None:
+    assert json.loads(to_json([text]).encode())[0].encode().decode() == json.loads(to_json([text]))[0]
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class Word(StrEnum):
+    STOP = "stop"
+
+
+@dataclass
+class Point:
+    x: float
+    where: Path
+
+
+class Model(BaseModel):
+    values: list[float]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (Colour.RED, "red"),
+        (Word.STOP, "stop"),
+        (Point(float("inf"), Path("/a")), {"x": "Infinity", "where": "/a"}),
+        (Model(values=[1.0, float("nan")]), {"values": [1.0, "NaN"]}),
+        (numpy.float32(0.5), 0.5),
+        (numpy.array([[1, 2]]), [[1, 2]]),
+        (numpy.float64("nan"), "NaN"),
+        ({3, 1}, [1, 3]),
+        ({(1, 2): {"x": None}}, {"[1, 2]": {"x": None}}),
+        (b"\xff", "\ufffd"),
+    ],
+)
+def test_stand_ins(value: Any, expected: Any) -> None:
+    assert json.loads(to_json({"value": value})) == {"value": expected}
+
+
+def test_an_integer_of_thousands_of_digits_is_named_rather_than_raised() -> None:
+    assert "bits" in json.loads(to_json({"n": 10**5000}))["n"]
+
+
+def test_a_value_that_contains_itself_raises() -> None:
+    value: list[Any] = []
+    value.append(value)
+    with pytest.raises(RecursionError):
+        to_json(value)
