@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from environments.catalogue import describe, list_environments
+from environments.catalogue import describe, find_environment, list_environments
 from rl_cli.core.errors import BadUsage, did_you_mean
 from rl_cli.training import config_fields as fields
 from rl_cli.training.config import RunConfig
@@ -19,6 +19,7 @@ from rl_cli.training.profiles import Profile, load_profile
 _FIXED = {
     "profile": "choose it when the config is begun: select the environment again with it, or use --profile",
     "environment.name": "another environment has other options: select that one instead",
+    "environment.folder": "it belongs to the environment that was selected",
 }
 
 
@@ -28,7 +29,7 @@ def resolve(
     changes: dict[str, Any] | None = None,
     *,
     file: Path | None = None,
-    extra_dir: Path | None = None,
+    extra_dir: Path | str | None = None,
 ) -> RunConfig:
     """Builds the config of a run: the profile's defaults, then the file's values, then the changes.
 
@@ -48,6 +49,7 @@ def resolve(
         raise BadUsage("no environment was named", "rl-cli envs list shows them")
     if values.get("environment.name", environment) != environment:
         raise BadUsage(f"{file} configures {values['environment.name']}, not {environment}", "leave one out")
+    extra_dir = values.get("environment.folder") or extra_dir
     known = {info.name: info for info in list_environments(extra_dir)}
     if environment not in known:
         raise BadUsage(f"there is no environment {environment!r}", did_you_mean(environment, tuple(known)))
@@ -60,18 +62,20 @@ def resolve(
         )
     start = starting_config(environment, chosen, extra_dir)
     wanted = {field: value for field, value in values.items() if field not in _FIXED}
-    return edit(start, wanted | spread(changes or {}), extra_dir=extra_dir)
+    return edit(start, wanted | spread(changes or {}))
 
 
-def starting_config(environment: str, profile: Profile, extra_dir: Path | None = None) -> RunConfig:
+def starting_config(environment: str, profile: Profile, extra_dir: Path | str | None = None) -> RunConfig:
     """The profile's defaults with the environment's own; nothing is judged yet."""
     schema = describe(environment, {}, extra_dir)["options_schema"].get("properties", {})
     options = {name: option["default"] for name, option in schema.items() if "default" in option}
-    section = {"name": environment, "options": options}
+    own = not find_environment(environment, extra_dir).builtin
+    folder = str(Path(extra_dir).resolve()) if own and extra_dir else None
+    section = {"name": environment, "options": options, "folder": folder}
     return RunConfig.model_validate({"profile": profile.name, "environment": section, **profile.defaults})
 
 
-def edit(config: RunConfig, changes: dict[str, Any], *, extra_dir: Path | None = None) -> RunConfig:
+def edit(config: RunConfig, changes: dict[str, Any]) -> RunConfig:
     """Returns a new config with all the changes; `config` itself is left as it was.
 
     Args:
@@ -90,10 +94,13 @@ def edit(config: RunConfig, changes: dict[str, Any], *, extra_dir: Path | None =
     problems += broken
     new_options = {f[len(OPTIONS) + 1 :]: v for f, v in accepted.items() if f.startswith(OPTIONS + ".")}
     options = config.environment.options | new_options
-    wrong_options = option_problems(config.environment.name, options, extra_dir)
-    problems += wrong_options
-    if edited and edited.backend.name == "trl" and not wrong_options:
-        problems += size_problems(edited, extra_dir)
+    try:
+        description = describe(config.environment.name, options, config.environment.folder)
+    except BadUsage as error:
+        problems.append(str(error))
+    else:
+        if edited and edited.backend.name == "trl":
+            problems += fit_problems(edited, description)
     if problems or not edited:
         note = "nothing was changed" if len(changes) > 1 else None
         raise BadUsage("; ".join(dict.fromkeys(problems)), note)
@@ -131,24 +138,10 @@ def _validated(config: RunConfig, changes: dict[str, Any]) -> tuple[RunConfig | 
             changes = {field: value for field, value in changes.items() if field not in wrong}
 
 
-def option_problems(name: str, options: dict[str, Any], extra_dir: Path | None = None) -> list[str]:
-    """What is wrong with an environment's options, judged by the environment itself."""
-    known = describe(name, {}, extra_dir)["options_schema"].get("properties", {})
-    unknown = [option for option in options if option not in known]
-    if unknown:
-        hints = [did_you_mean(option, tuple(known)) if known else "it has none" for option in unknown]
-        return [f"{name} has no option {o} ({hint})" for o, hint in zip(unknown, hints, strict=True)]
-    try:
-        describe(name, options, extra_dir)
-    except BadUsage as error:
-        return [str(error)]
-    return []
-
-
-def size_problems(config: RunConfig, extra_dir: Path | None = None) -> list[str]:
-    """What is wrong with the environment's size for this config, whose options must be right."""
+def fit_problems(config: RunConfig, description: dict[str, Any]) -> list[str]:
+    """What this config asks for and the environment, as describe() describes it, does not have."""
     name, grpo = config.environment.name, config.grpo
-    sizes = describe(name, config.environment.options, extra_dir)["sizes"]
+    sizes = description["sizes"] or {}  # unknown where its data cannot be had here, None where endless
     train, test = sizes.get("train"), sizes.get("test")
     problems = []
     if train is not None and train < config.tasks_per_step:
@@ -158,12 +151,22 @@ def size_problems(config: RunConfig, extra_dir: Path | None = None) -> list[str]
         )
     if test == 0:
         problems.append(f"{name} has no test tasks with these options, so nothing could be measured")
+    if config.model.name == "tiny" and not description["has_warm_start"]:
+        problems.append(f"{name} has no worked solutions for sft, and the tiny model cannot learn without them")
     return problems
 
 
-def changed_fields(config: RunConfig, extra_dir: Path | None = None) -> dict[str, Any]:
+def data_problem(config: RunConfig) -> str | None:
+    """Why the environment's data cannot be had here (no file, no network), to be asked before a run is started."""
+    section = config.environment
+    problem: str | None = describe(section.name, section.options, section.folder)["problem"]
+    return problem
+
+
+def changed_fields(config: RunConfig) -> dict[str, Any]:
     """The dotted fields whose value is not what the config started from, with their values."""
-    start = flatten(starting_config(config.environment.name, load_profile(config.profile), extra_dir))
+    section = config.environment
+    start = flatten(starting_config(section.name, load_profile(config.profile), section.folder))
     return {field: value for field, value in flatten(config).items() if start.get(field) != value}
 
 

@@ -74,7 +74,7 @@ def test_changes_that_are_right_only_together_are_applied_together(demo: RunConf
         ({"model.lora": {"rank": 3}}, "locked"),
         ({"profile": "single-gpu"}, "select the environment again"),
         ({"environment.name": "gsm8k"}, "select that one instead"),
-        ({"environment.options.pth": "x"}, "no option pth"),
+        ({"environment.options.pth": "x"}, "pth: no such option"),
         ({"environment.options": 3}, "dictionary"),
         ({"tracking.wandb": False}, "'auto', 'online', 'offline' or 'off'"),
         ({"sft.max_steps": 10}, "sft.steps"),
@@ -139,7 +139,7 @@ def test_a_dataset_too_small_for_one_step_is_refused(tmp_path: Path):
 def test_options_are_judged_by_the_environment_itself():
     with pytest.raises(BadUsage, match="path"):
         resolve("gsm8k", "single-gpu", {"environment.options.path": 3})
-    with pytest.raises(BadUsage, match=r"gsm8k has no option pth .*path"):
+    with pytest.raises(BadUsage, match=r"options of gsm8k: pth: no such option .*path"):
         resolve("gsm8k", "single-gpu", {"environment.options.pth": "x"})
 
 

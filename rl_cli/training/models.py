@@ -1,0 +1,106 @@
+"""Models and tokenizers for training and evaluation, and the policy that samples from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rl_cli.core.errors import WorkFailed
+from rl_cli.training.config import LoraSection, ModelSection
+
+if TYPE_CHECKING:
+    from environments.policies.base import Policy
+
+
+@dataclass
+class Loaded:
+    """A model with its tokenizer."""
+
+    model: Any
+    tokenizer: Any
+    tiny: bool
+    """Built here: prompts are plain text. Else they go through the tokenizer's chat template."""
+
+
+def device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def load_tiny(folder: Path) -> Loaded:
+    """Loads a tiny model that was saved here."""
+    from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
+
+    model = LlamaForCausalLM.from_pretrained(folder, local_files_only=True)
+    return Loaded(model, PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True), tiny=True)
+
+
+def load_pretrained(section: ModelSection, train: bool = True) -> Loaded:
+    """Loads a Hugging Face model by name or folder, with a fresh LoRA adapter if the config asks for one.
+
+    Weights that are trained stay in float32 and are computed with in `dtype`: an update of a bfloat16 weight at the
+    usual learning rates is rounded away. Frozen weights are held in `dtype`.
+
+    Raises:
+        WorkFailed: The model cannot be had, or its tokenizer has no chat template.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    frozen = section.lora is not None or not train
+    dtype = getattr(torch, section.dtype) if frozen else torch.float32
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(section.name, padding_side="left")
+        model = AutoModelForCausalLM.from_pretrained(section.name, dtype=dtype)
+    except (OSError, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise WorkFailed(f"cannot load the model {section.name}: {first}", "is the name right, and is there a network?") from error
+    if not tokenizer.chat_template:
+        raise WorkFailed(f"the tokenizer of {section.name} has no chat template", "use an instruction-tuned model")
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    if section.lora and train:
+        model = add_lora(model, section.lora)
+    return Loaded(model.to(device()), tokenizer, tiny=False)
+
+
+def add_lora(model: Any, section: LoraSection) -> Any:
+    """Freezes the model and adds an adapter to every linear layer but the head."""
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(
+        r=section.rank,
+        lora_alpha=section.alpha,
+        lora_dropout=section.dropout,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+    return get_peft_model(model, config)
+
+
+def load_weights(loaded: Loaded, checkpoint: Path) -> None:
+    """Puts a checkpoint's weights (all of them, or the adapter's) into the model in place."""
+    from safetensors.torch import load_file
+
+    adapter = checkpoint / "adapter_model.safetensors"
+    if adapter.exists():
+        from peft import set_peft_model_state_dict
+
+        set_peft_model_state_dict(loaded.model, load_file(adapter))
+        return
+    index = checkpoint / "model.safetensors.index.json"
+    files = sorted(checkpoint.glob("model-*.safetensors")) if index.exists() else [checkpoint / "model.safetensors"]
+    for file in files:
+        loaded.model.load_state_dict(load_file(file), strict=False)  # tied weights are saved once
+
+
+def make_policy(loaded: Loaded, name: str) -> Policy:
+    """The policy that samples from the model as it is at each moment, so also while it is being trained."""
+    from environments.policies.engine import Engine
+    from environments.policies.in_process import InProcessPolicy
+    from environments.policies.renderers import ChatTemplateRenderer, TinyRenderer
+
+    renderer = TinyRenderer(loaded.tokenizer) if loaded.tiny else ChatTemplateRenderer(loaded.tokenizer)
+    return InProcessPolicy(Engine(loaded.model, loaded.tokenizer.pad_token_id), renderer, name)

@@ -1,0 +1,190 @@
+"""One training run inside its worker: warm start, evaluation, GRPO, evaluation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from environments.base import Environment, ScoredGroup, Task
+from environments.catalogue import load_environment
+from rl_cli.core.errors import WorkFailed
+from rl_cli.runs.run_dir import RunDir
+from rl_cli.training import warm_start
+from rl_cli.training.config import RunConfig
+from rl_cli.training.evaluation import Rollouts, training_batches
+from rl_cli.training.machine import require_extra
+from rl_cli.training.models import Loaded, load_pretrained, load_tiny, load_weights, make_policy
+from rl_cli.training.rollout_rows import pick_samples, sample_fields
+from rl_cli.training.trl_adapter import Decision, build_trainer
+
+
+def train(run: RunDir) -> tuple[str, str]:
+    """Returns ("finished" or "stopped", reason).
+
+    Raises:
+        RlCliError: What a person can understand and mend.
+    """
+    config = run.config()
+    run.append_event("phase", name="loading")
+    require_extra("train")
+    env = load_environment(config.environment.name, config.environment.options, config.environment.folder)
+    batches = _Batches(env, config)
+    import trl  # noqa: F401  (its import takes seconds, and belongs to loading)
+
+    tiny = config.model.name == "tiny"
+    loaded = None if tiny else load_pretrained(config.model)
+    run.mark_ready("trainer", total_steps=config.grpo.steps)
+    if tiny:
+        try:
+            loaded = _warm_started(run, config, env)
+        except warm_start.Stopped:
+            return _stopped(run, "before the warm start was ready")
+    assert loaded is not None
+    with Rollouts(env, make_policy(loaded, f"run:{run.id}"), config.grpo, config.seed) as rollouts:
+        if run.stop_requested():
+            return _stopped(run, "before GRPO began")
+        training = _Training(run, config, loaded, rollouts, batches)
+        return training.go()
+
+
+def _stopped(run: RunDir, when: str) -> tuple[str, str]:
+    request = run.stop_requested() or {}
+    return "stopped", f"{request.get('reason', 'asked to stop')} ({when})"
+
+
+class _Batches:
+    """The tasks of each step, by number: step k trains on tasks k * tasks_per_step and following."""
+
+    def __init__(self, env: Environment, config: RunConfig) -> None:
+        self.size = config.tasks_per_step
+        self._source = training_batches(env, config.seed, self.size)
+        self._next, self._batch = 1, next(self._source)
+
+    def take(self, numbers: Sequence[int]) -> list[Task]:
+        step = numbers[0] // self.size
+        if list(numbers) != list(range(step * self.size, (step + 1) * self.size)) or step + 1 < self._next:
+            raise ValueError(f"tasks {numbers[0]} to {numbers[-1]} are no step's, or one that has passed")
+        while self._next <= step:
+            self._batch, self._next = next(self._source), self._next + 1
+        return self._batch
+
+
+def _warm_started(run: RunDir, config: RunConfig, env: Environment) -> Loaded:
+    """The tiny model where GRPO starts, with the figures of its warm start written into the run."""
+    from rl_cli.training.tiny_model import TinyConfig, build_model
+
+    watcher = warm_start.Watcher(
+        phase=lambda name: run.append_event("phase", name=name),
+        figures=lambda step, figures: run.append_metrics("sft", step, **figures),
+        event=run.append_event,
+        should_stop=lambda: run.stop_requested() is not None,
+    )
+    start = warm_start.obtain(env, config, run.path.parent.parent, watcher)
+    if start.source == "cache":
+        run.append_event("phase", name="sft")
+        for row in start.figures:
+            run.append_metrics("sft", row["step"], **{k: v for k, v in row.items() if k != "step"})
+    run.append_event(
+        "warm_start",
+        source=start.source,
+        path=str(start.path),
+        steps=start.steps,
+        gate=start.gate,
+        note=warm_start.NOTE if start.steps else "There was no warm start (sft.steps is 0).",
+    )
+    loaded = load_tiny(start.path)
+    run.append_event("phase", name="evaluation")
+    blank = Loaded(build_model(TinyConfig(), config.seed), loaded.tokenizer, tiny=True)
+    with Rollouts(env, make_policy(blank, "untrained"), config.grpo, config.seed) as rollouts:
+        _evaluate(run, rollouts, "untrained", config.evaluation.test_tasks, step=0)
+    return loaded
+
+
+def _evaluate(run: RunDir, rollouts: Rollouts, which: str, count: int, step: int) -> float:
+    """Evaluates, writes the event, and returns the accuracy (0 where nothing could be judged)."""
+    split = "validation" if which == "validation" else "test"
+    result = rollouts.evaluate(split, count)
+    accuracy = None if result.accuracy is None else round(result.accuracy, 6)
+    run.append_event(
+        "evaluation", which=which, split=split, n=result.n, accuracy=accuracy, step=step, errors=result.errors
+    )
+    print(f"{which} ({split}, {result.n} tasks) at step {step}: {accuracy}", flush=True)
+    return accuracy or 0.0
+
+
+class _Training:
+    """GRPO from the loaded model on, between two evaluations."""
+
+    def __init__(
+        self, run: RunDir, config: RunConfig, loaded: Loaded, rollouts: Rollouts, batches: _Batches
+    ) -> None:
+        self.run, self.config, self.loaded, self.rollouts, self.batches = run, config, loaded, rollouts, batches
+        self.step = 0
+        self.best: tuple[float, int] = (-1.0, 0)
+        self.groups: list[ScoredGroup] = []
+        self.checkpoints = run.path / "checkpoints"
+
+    def go(self) -> tuple[str, str]:
+        from transformers import set_seed
+
+        tests = self.config.evaluation.test_tasks
+        self.run.append_event("phase", name="evaluation")
+        _evaluate(self.run, self.rollouts, "initial", tests, step=0)
+        set_seed(self.config.seed)  # a run does not depend on whether its warm start came from the cache
+        self.run.append_event("phase", name="grpo")
+        trainer = build_trainer(
+            self.loaded, self.config, self.collect, self.on_step, self.on_checkpoint, self.checkpoints / ".writing"
+        )
+        trainer.train()
+
+        self.run.append_event("phase", name="evaluation")
+        _evaluate(self.run, self.rollouts, "final", tests, step=self.step)
+        _, best_step = self.best
+        if best_step not in (0, self.step):
+            load_weights(self.loaded, self.checkpoints / f"step-{best_step}")
+            _evaluate(self.run, self.rollouts, "best", tests, step=best_step)
+        elif best_step:
+            self._repeat_final_as_best()
+        if self.step < self.config.grpo.steps:
+            return _stopped(self.run, f"after step {self.step} of {self.config.grpo.steps}")
+        return "finished", f"all {self.step} steps done"
+
+    def collect(self, numbers: Sequence[int]) -> list[ScoredGroup]:
+        self.groups = self.rollouts.groups(self.batches.take(numbers))
+        return self.groups
+
+    def on_step(self, step: int, figures: dict[str, Any]) -> Decision:
+        self.step = step
+        broken = [name for name in ("loss", "grad_norm") if not math.isfinite(figures[name] or 0.0)]
+        validated = not broken and (step % self.config.evaluation.every == 0 or step == self.config.grpo.steps)
+        improved = False
+        if validated:
+            accuracy = _evaluate(
+                self.run, self.rollouts, "validation", self.config.evaluation.validation_tasks, step
+            )
+            figures["accuracy/validation"] = accuracy
+            improved = accuracy > self.best[0]
+            self.best = max(self.best, (accuracy, step), key=lambda pair: pair[0])
+        self.run.append_metrics("grpo", step, **figures)
+        for rollout in pick_samples(self.groups):
+            self.run.append_sample(phase="grpo", step=step, **sample_fields(rollout))
+        shown = {name: figures.get(name) for name in ("reward/mean", "groups/with_signal", "loss", "seconds/step")}
+        print(f"step {step}/{self.config.grpo.steps}: {shown}", flush=True)
+        if broken:
+            raise WorkFailed(f"{broken[0]} became {figures[broken[0]]} at step {step}", "try a lower learning rate")
+        stop = self.run.stop_requested() is not None
+        due = step % self.config.grpo.checkpoint_every == 0 or step == self.config.grpo.steps
+        return Decision(save=due or improved or stop, stop=stop)
+
+    def on_checkpoint(self, step: int, folder: Path) -> None:
+        """A checkpoint gets its name once it is complete."""
+        target = self.checkpoints / f"step-{step}"
+        folder.rename(target)
+        self.run.append_event("checkpoint", step=step, path=str(target))
+
+    def _repeat_final_as_best(self) -> None:
+        final = next(e for e in reversed(self.run.events()) if e["kind"] == "evaluation" and e["which"] == "final")
+        fields = {name: final[name] for name in ("split", "n", "accuracy", "step", "errors")}
+        self.run.append_event("evaluation", which="best", **fields)

@@ -1,0 +1,53 @@
+"""The worker of the trl backend: `python -P -m rl_cli.training.trl_worker RUN_DIR`.
+
+Warm start (tiny model), evaluation, GRPO, evaluation, in one process. It appends to the run's files, looks for a stop
+request between steps and phases, and leaves its outcome in exit/trainer.json as the last thing it does.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import traceback
+from pathlib import Path
+
+from rl_cli.core.errors import RlCliError
+from rl_cli.core.files import explain_os_error
+from rl_cli.runs.run_dir import RunDir
+from rl_cli.training.process import prepare_process
+
+
+def main(argv: list[str]) -> int:
+    run = RunDir(Path(argv[0]))
+    outcome, reason = "failed", ""
+    try:
+        prepare_process(run.config().model.name)
+        from rl_cli.training.trl_run import train
+
+        outcome, reason = train(run)
+    except RlCliError as error:
+        reason = str(error)
+    except OSError as error:
+        traceback.print_exc()
+        reason = str(explain_os_error(error))
+    except Exception as error:  # whatever it is, the run must say that it failed and why
+        traceback.print_exc()
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
+    code = 0 if outcome in ("finished", "stopped") else 1
+    print(f"{outcome}: {reason}", flush=True)
+    _leave(run, code, outcome, reason)
+    return code
+
+
+def _leave(run: RunDir, code: int, outcome: str, reason: str) -> None:
+    """Writes the exit; on a full disk, the checkpoint that was being written makes room for it."""
+    scratch = run.path / "checkpoints" / ".writing"
+    try:
+        shutil.rmtree(scratch, ignore_errors=True)
+        run.write_exit("trainer", code, outcome, reason)
+    except OSError as error:
+        print(f"the exit could not be written: {error}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
