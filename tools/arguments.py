@@ -27,7 +27,7 @@ def read_arguments(spec: ToolSpec, arguments: str | dict[str, Any] | None) -> di
     """
     text = _as_json(_as_dict(spec, arguments))
     try:
-        checked = spec.model.model_validate_json(text)
+        checked = spec.model.model_validate_json(text, strict=True)
     except ValidationError as error:
         raise _invalid(spec, error) from None
     return {field.alias or name: getattr(checked, name) for name, field in spec.model.model_fields.items()}

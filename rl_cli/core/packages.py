@@ -12,7 +12,7 @@ MARKER = ".rl-flywheel"
 
 
 def check_packages() -> None:
-    """Raises BadUsage if one of the four packages was shadowed by another distribution's or a local folder."""
+    """Raises BadUsage if one of the four packages is shadowed by another distribution's or a local folder."""
     for name in PACKAGES:
         spec = find_spec(name)
         folders = list(spec.submodule_search_locations or []) if spec else []

@@ -87,7 +87,7 @@ def test_a_detached_process_outlives_its_parent(tmp_path: Path) -> None:
 
 TREE = """
 import os, signal, subprocess, sys, time
-stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+stubborn = "from signal import *; signal(SIGTERM, SIG_IGN); print(flush=True); pause()"
 child = subprocess.Popen([sys.executable, "-c", stubborn], stdout=subprocess.PIPE)
 child.stdout.readline()
 other = subprocess.Popen(["sleep", "60"], start_new_session=True)

@@ -8,7 +8,7 @@ from tools.dispatcher import ToolError, tool
 
 LONGEST = 500
 """Characters of an expression."""
-LARGEST_BITS = 4096
+LARGEST_BITS = 1024
 """Numbers with more bits than this, above or below the fraction line, are refused."""
 
 
