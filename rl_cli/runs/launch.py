@@ -73,7 +73,7 @@ def _give_up(run: RunDir, reason: str) -> None:
             writer.move("failed", reason, ended=now_text())
 
 
-def stop_run(run: RunDir, by: str, reason: str, wait: float | None = None, now: bool = False) -> State:
+def stop_run(run: RunDir, by: str, reason: str, wait: bool | float = True, now: bool = False) -> State:
     """Asks a run to stop, and waits until it has.
 
     A run without a supervisor is stopped from here: asked, given its grace, then ended.
@@ -82,7 +82,7 @@ def stop_run(run: RunDir, by: str, reason: str, wait: float | None = None, now: 
         run: The run; one that is over stays as it is.
         by: Who stops it: "user", "assistant", ...
         reason: One line.
-        wait: Seconds to wait at most; None: as long as stopping may take by its config; 0: not at all.
+        wait: True: as long as stopping may take by its config; False: not at all; or seconds at most.
         now: End it at once, without leaving it time to save.
 
     Returns:
@@ -94,7 +94,7 @@ def stop_run(run: RunDir, by: str, reason: str, wait: float | None = None, now: 
     run.request_stop(by, reason, now=now)
     grace = 0.0 if now else run.config().health.stop_grace_seconds
     longest = grace + 3 * TERMINATE_SECONDS + 10
-    deadline = time.monotonic() + (longest if wait is None else wait)
+    deadline = time.monotonic() + (longest if wait is True else float(wait))
     while not is_over(state := settle(run)):
         if state["state"] in ("created", "lost"):
             state = _stop_unsupervised(run, by, reason, min(grace, max(0.0, deadline - time.monotonic())))

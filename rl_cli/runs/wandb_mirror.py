@@ -13,19 +13,20 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rl_cli.runs.progress import Progress, Reader, Row, number
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import is_over
 
+Mode = Literal["online", "offline"]
 LOOK_EVERY_SECONDS = 1.0
 INIT_TIMEOUT = 8.0
 FINISH_TIMEOUT = 9.0
 """Below the time that the supervisor waits for this process, so that W&B ends in good order."""
 
 
-def wanted_mode(tracking: str) -> str:
+def wanted_mode(tracking: str) -> Mode:
     """The mode, online or offline, by the config's tracking.wandb and the environment."""
     has_key = bool(os.environ.get("WANDB_API_KEY"))
     if tracking == "offline" or (tracking == "auto" and os.environ.get("WANDB_MODE") == "offline"):
@@ -42,9 +43,12 @@ def as_logged(row: Row) -> dict[str, Any]:
     return {"global_step": row.get("step"), **figures}
 
 
-def open_session(run: RunDir, mode: str) -> Any:
+def open_session(run: RunDir, mode: Mode) -> Any:
     """Starts a W&B run of the same id; raises what wandb raises."""
     import wandb
+
+    def stop() -> None:
+        run.request_stop("W&B", "stopped there")
 
     config = run.config_dict()
     settings = wandb.Settings(
@@ -54,7 +58,7 @@ def open_session(run: RunDir, mode: str) -> Any:
         finish_timeout=FINISH_TIMEOUT,
         x_transaction_log_flush_interval=2,
         x_file_stream_transmit_interval=3,
-        stop_fn=lambda: run.request_stop("W&B", "stopped there"),
+        stop_fn=stop,
     )
     session = wandb.init(
         project=config["tracking"]["project"],

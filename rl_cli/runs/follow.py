@@ -1,0 +1,51 @@
+"""What happens in a run, as it happens, for whoever shows it live."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rl_cli.runs.progress import Progress, Reader
+from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.settle import settle
+from rl_cli.runs.state_file import State, is_over
+
+SHOWN = ("phase", "evaluation", "alert", "warm_start", "checkpoint", "decision", "stop_requested", "wandb")
+
+
+class Follower:
+    """Turns what a run's files gain into events.
+
+    The first call to `news` catches up: the events so far and the newest row of metrics, not every row; of a
+    run that is over, only how it ended.
+    An event is a row of events.jsonl ("kind": phase, evaluation, alert, warm_start, ...), or
+    {"kind": "metrics", "row", "total_steps"}, or {"kind": "state", "state", "reason"} for each new state.
+    """
+
+    def __init__(self, run: RunDir) -> None:
+        self.run = run
+        self.progress = Progress()
+        self._reader = Reader(run)
+        self._state: tuple[str, str | None] | None = None
+        self.state: State = run.state()
+
+    @property
+    def over(self) -> bool:
+        return is_over(self.state)
+
+    def news(self) -> list[dict[str, Any]]:
+        """What is new since the last call; costs three `stat` calls and one small file if nothing is."""
+        first = self._state is None
+        self.state = settle(self.run)
+        rows, events = self._reader.read()
+        self.progress.total_steps = self.state.get("total_steps")
+        self.progress.feed(rows, events)
+        found = []
+        if not (first and self.over):
+            found += [event for event in events if event.get("kind") in SHOWN]
+            for row in rows[-1:] if first else rows:
+                found.append({"kind": "metrics", "row": row, "total_steps": self.progress.total_steps})
+        now = (self.state["state"], self.state.get("reason"))
+        if now != self._state:
+            self._state = now
+            found.append({"kind": "state", "state": now[0], "reason": now[1]})
+        return found
