@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.e2e.cli import rl_cli
+
+
+def test_names_what_there_is_and_hides_the_key(home: Path) -> None:
+    outcome = rl_cli("doctor", "--json", WANDB_API_KEY="a-very-secret-key")
+    report = json.loads(outcome.out)
+    checks = {check["name"]: check for check in report["checks"]}
+    assert outcome.code == 0
+    assert {"python", "extra 'train'", "processor", "memory", "GPU", "home", "W&B", "model"} <= checks.keys()
+    assert checks["model"]["detail"].startswith("builtin/operator")
+    assert str(home) in checks["home"]["detail"]
+    assert "secret" not in outcome.out + rl_cli("doctor", WANDB_API_KEY="a-very-secret-key").out
+
+
+def test_a_missing_extra_is_absent_with_its_command(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "from rl_cli.core.extras import EXTRAS; EXTRAS['train'] = ('no_such_module',)\n"
+        "from rl_cli.cli.main import main; main(['doctor', '--json'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    check = next(c for c in json.loads(done.stdout)["checks"] if c["name"] == "extra 'train'")
+    assert (done.returncode, check["state"], check["remedy"]) == (
+        0,
+        "absent",
+        "pip install 'rl-flywheel[train]'",
+    )
+
+
+def test_what_is_broken_fails(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    outcome = rl_cli("doctor", "--json", RL_CLI_HOME=str(tmp_path / "file"), RL_CLI_MODEL="no/such")
+    broken = [c for c in json.loads(outcome.out)["checks"] if c["state"] == "broken"]
+    assert outcome.code == 1
+    assert [c["name"] for c in broken] == ["home", "model"]
+    assert all(c["remedy"] for c in broken)

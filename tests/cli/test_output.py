@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+
+from rl_cli.cli.output import cell, display_width, print_fields, print_table
+
+
+def test_columns_align_whatever_the_width_of_the_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["name", "value"], [["训练", 1], ["e\u0301", None], ["a\nb", 0.123456]])
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert err == ""
+    starts = {display_width(line[: len(line) - len(line.split()[-1])]) for line in lines}
+    assert len(starts) == 1
+    assert lines[3] == "a b   0.1235"
+
+
+def test_an_empty_table_says_so_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["a"], [], empty="no runs yet")
+    assert capsys.readouterr() == ("", "no runs yet\n")
+
+
+def test_fields_and_cells(capsys: pytest.CaptureFixture[str]) -> None:
+    print_fields({"id": "x", "learning rate": 1e-4, "ok": True, "tags": []})
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "learning rate  0.0001",
+        "ok             yes",
+        "tags           -",
+    ]
+    assert cell({"a": float("nan")}) == '{"a": "NaN"}'
+    assert cell(["a", None]) == "a, -"
