@@ -28,7 +28,7 @@ def last_line(outcome: Outcome) -> str:
 
 
 def mounted(folder: Path, prepare: str, *words: str) -> Outcome:
-    """Runs the command with its home on a file system of its own, which `prepare` ($0 is its folder) sets up."""
+    """Runs the command with its home on a file system of its own; `prepare` readies it, $0 is its folder."""
     mounts()
     folder.mkdir(exist_ok=True)
     trial = ["unshare", "-m", "mount", "-t", "tmpfs", "none", str(folder)]
@@ -83,7 +83,7 @@ def test_a_home_below_a_file(tmp_path: Path, words: list[str]) -> None:
         (["doctr"], "did you mean doctor"),
         (["train"], "a request takes several words"),
         (["envs", "lst"], "Did you mean 'list'"),
-        (["tools", "call", "rl_list_envs"], "did you mean rl_list_environments"),
+        (["tools", "call", "rl_list_environment"], "did you mean rl_list_environments"),
     ],
 )
 def test_an_unknown_command_is_answered_with_the_nearest(words: list[str], hint: str) -> None:
