@@ -11,9 +11,13 @@ if TYPE_CHECKING:
 
 
 def _check_trl(config: RunConfig) -> RunConfig:
+    from rl_cli.core.errors import BadUsage
+    from rl_cli.training.config_edit import data_problem
     from rl_cli.training.machine import require_extra
 
     require_extra("train")
+    if problem := data_problem(config):
+        raise BadUsage(f"the data of {config.environment.name} cannot be had: {problem}")
     return config
 
 

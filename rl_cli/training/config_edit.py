@@ -152,12 +152,14 @@ def fit_problems(config: RunConfig, description: dict[str, Any]) -> list[str]:
     if test == 0:
         problems.append(f"{name} has no test tasks with these options, so nothing could be measured")
     if config.model.name == "tiny" and not description["has_warm_start"]:
-        problems.append(f"{name} has no worked solutions for sft, and the tiny model cannot learn without them")
+        problems.append(
+            f"{name} has no worked solutions for sft, and the tiny model cannot learn without them"
+        )
     return problems
 
 
 def data_problem(config: RunConfig) -> str | None:
-    """Why the environment's data cannot be had here (no file, no network), to be asked before a run is started."""
+    """Why the environment's data cannot be had here (no file, no network); ask before a run is started."""
     section = config.environment
     problem: str | None = describe(section.name, section.options, section.folder)["problem"]
     return problem

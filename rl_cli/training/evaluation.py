@@ -1,4 +1,4 @@
-"""Evaluation and groups of rollouts for code that is not asynchronous, on one event loop for a worker's whole life."""
+"""Evaluation and groups of rollouts for code that is not asynchronous, on one event loop per worker."""
 
 from __future__ import annotations
 
@@ -55,10 +55,21 @@ class Rollouts:
         return self._tasks[split][:count]
 
     def evaluate(self, split: Split, count: int) -> Evaluation:
-        """Answers `count` tasks of a split greedily, one rollout each."""
+        """Answers `count` tasks of a split greedily, one rollout each.
+
+        Raises:
+            WorkFailed: The infrastructure spoilt every one of them.
+        """
         sampling = Sampling(temperature=0.0, max_tokens=self.grpo.max_new_tokens)
         tasks, rng = self.tasks(split, count), random.Random(EVALUATION_SEED)
-        return self._runner.run(evaluate(self.env, tasks, self.policy, sampling, self._limits, rng))
+        result = self._runner.run(evaluate(self.env, tasks, self.policy, sampling, self._limits, rng))
+        if result.accuracy is None:
+            error = result.rollouts[0].error
+            why = f"{error.kind}: {error.message}" if error else "no reason given"
+            raise WorkFailed(
+                f"not one of {len(tasks)} {split} tasks of {self.env.name} could be judged ({why})"
+            )
+        return result
 
     def groups(self, tasks: Sequence[Task], group_size: int | None = None) -> list[ScoredGroup]:
         """Samples one group per task at the training temperature; advances torch's random state."""
@@ -72,8 +83,8 @@ class Rollouts:
 def training_batches(env: Environment, seed: int, size: int) -> Iterator[list[Task]]:
     """Tasks of the train split for one step after another, without end.
 
-    An endless split is read on; a finite one is shuffled anew in each pass, and the incomplete last batch of a pass
-    is left out, so that no step holds a task twice.
+    An endless split is read on; a finite one is shuffled anew in each pass, and the incomplete last batch of a
+    pass is left out, so that no step holds a task twice.
 
     Raises:
         WorkFailed: The split has fewer than `size` tasks.

@@ -40,8 +40,8 @@ def load_tiny(folder: Path) -> Loaded:
 def load_pretrained(section: ModelSection, train: bool = True) -> Loaded:
     """Loads a Hugging Face model by name or folder, with a fresh LoRA adapter if the config asks for one.
 
-    Weights that are trained stay in float32 and are computed with in `dtype`: an update of a bfloat16 weight at the
-    usual learning rates is rounded away. Frozen weights are held in `dtype`.
+    Weights that are trained stay in float32 and are computed with in `dtype`: an update of a bfloat16 weight at
+    the usual learning rates is rounded away. Frozen weights are held in `dtype`.
 
     Raises:
         WorkFailed: The model cannot be had, or its tokenizer has no chat template.
@@ -56,14 +56,43 @@ def load_pretrained(section: ModelSection, train: bool = True) -> Loaded:
         model = AutoModelForCausalLM.from_pretrained(section.name, dtype=dtype)
     except (OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0]
-        raise WorkFailed(f"cannot load the model {section.name}: {first}", "is the name right, and is there a network?") from error
+        raise WorkFailed(
+            f"cannot load the model {section.name}: {first}", "is the name right, and is there a network?"
+        ) from error
     if not tokenizer.chat_template:
-        raise WorkFailed(f"the tokenizer of {section.name} has no chat template", "use an instruction-tuned model")
+        raise WorkFailed(
+            f"the tokenizer of {section.name} has no chat template", "use an instruction-tuned model"
+        )
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     if section.lora and train:
         model = add_lora(model, section.lora)
     return Loaded(model.to(device()), tokenizer, tiny=False)
+
+
+def load_checkpoint(folder: Path, section: ModelSection) -> Loaded:
+    """Loads a checkpoint for inference: a tiny or a whole model's, or an adapter's on the section's model.
+
+    Raises:
+        WorkFailed: The folder holds no model.
+    """
+    from transformers import AutoTokenizer
+
+    from rl_cli.training.tiny_model import CHAT_TEMPLATE
+
+    if (folder / "adapter_config.json").exists():
+        from peft import PeftModel
+
+        loaded = load_pretrained(section, train=False)
+        return Loaded(PeftModel.from_pretrained(loaded.model, folder), loaded.tokenizer, tiny=False)
+    try:
+        template = AutoTokenizer.from_pretrained(folder).chat_template
+    except (OSError, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise WorkFailed(f"{folder} holds no model: {first}") from error
+    if template == CHAT_TEMPLATE:
+        return load_tiny(folder)
+    return load_pretrained(section.model_copy(update={"name": str(folder), "lora": None}), train=False)
 
 
 def add_lora(model: Any, section: LoraSection) -> Any:
@@ -91,7 +120,11 @@ def load_weights(loaded: Loaded, checkpoint: Path) -> None:
         set_peft_model_state_dict(loaded.model, load_file(adapter))
         return
     index = checkpoint / "model.safetensors.index.json"
-    files = sorted(checkpoint.glob("model-*.safetensors")) if index.exists() else [checkpoint / "model.safetensors"]
+    files = (
+        sorted(checkpoint.glob("model-*.safetensors"))
+        if index.exists()
+        else [checkpoint / "model.safetensors"]
+    )
     for file in files:
         loaded.model.load_state_dict(load_file(file), strict=False)  # tied weights are saved once
 

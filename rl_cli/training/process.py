@@ -1,4 +1,4 @@
-"""What a training process sets before torch is imported: threads, silence, no telemetry, no network by surprise."""
+"""What a training process sets before torch is imported: threads, silence, no telemetry."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Scored groups as the rows that a trainer wants, and as the figures of a step. No torch here.
 
-A trainer gets exactly one row per rollout, in order. A rollout that the infrastructure spoilt becomes a placeholder:
-one end-of-sequence token that is masked out, and no reward, so that it has no weight and nothing else moves up.
+A trainer gets exactly one row per rollout, in order. A rollout that the infrastructure spoilt becomes a
+placeholder: one end-of-sequence token that is masked out, and no reward, so that it has no weight and nothing
+else moves up.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def to_rows(groups: Sequence[ScoredGroup], eos: int) -> Rows:
     """
     rows = Rows()
     for group in groups:
-        spare = next((r.result.tokens.prompt_ids for r in group.rollouts if r.result and r.result.tokens), [eos])
+        spare = next(
+            (r.result.tokens.prompt_ids for r in group.rollouts if r.result and r.result.tokens), [eos]
+        )
         for rollout in group.rollouts:
             record = rollout.result.tokens if rollout.result and not rollout.error else None
             if record is None or not record.completion_ids:
@@ -73,7 +76,9 @@ def step_figures(groups: Sequence[ScoredGroup]) -> dict[str, Any]:
     rewards = [rollout.reward.value for rollout in rollouts if rollout.reward]
     records = [r.result.tokens for r in rollouts if r.reward and r.result and r.result.tokens]
     sampled = [sum(record.mask) for record in records]
-    surprise = [-lp for record in records for lp, own in zip(record.logprobs, record.mask, strict=True) if own]
+    surprise = [
+        -lp for record in records for lp, own in zip(record.logprobs, record.mask, strict=True) if own
+    ]
     cut = [r for r in rollouts if r.reward and r.result and r.result.stop is StopReason.TOKEN_LIMIT]
     errors = Counter(rollout.error.kind for rollout in rollouts if rollout.error)
     mean = _mean(rewards)
@@ -100,11 +105,13 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def pick_samples(groups: Sequence[ScoredGroup], count: int = 2) -> list[Rollout]:
-    """A few rollouts worth showing: the best and the worst of the first groups with signal, else the first ones."""
+    """A few rollouts worth showing: best and worst of the first groups with signal, else the first ones."""
     telling = [group for group in groups if group.has_signal] or list(groups)
     picked: list[Rollout] = []
     for group in telling:
-        judged = sorted((r for r in group.rollouts if r.reward), key=lambda r: -r.reward.value if r.reward else 0.0)
+        judged = sorted(
+            (r for r in group.rollouts if r.reward), key=lambda r: -r.reward.value if r.reward else 0.0
+        )
         ends = judged[:1] + judged[-1:] if len(judged) > 1 else judged or group.rollouts[:1]
         picked += ends
         if len(picked) >= count:
@@ -131,6 +138,7 @@ def _as_text(message: Message) -> str:
     if message["role"] == "tool":
         return f" -> {message['content']}"
     calls = "".join(
-        f" <{call['function']['name']} {call['function']['arguments']}>" for call in message.get("tool_calls", [])
+        f" <{call['function']['name']} {call['function']['arguments']}>"
+        for call in message.get("tool_calls", [])
     )
     return (message["content"] or "") + calls

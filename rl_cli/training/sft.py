@@ -37,7 +37,9 @@ def tokenize(rows: Sequence[Sequence[WarmStartSegment]], tokenizer: Any) -> list
             piece = tokenizer(segment.text, add_special_tokens=False).input_ids
             ids += piece
             labels += piece if segment.trained else [-100] * len(piece)
-        encoded.append({"input_ids": [*ids, tokenizer.eos_token_id], "labels": [*labels, tokenizer.eos_token_id]})
+        encoded.append(
+            {"input_ids": [*ids, tokenizer.eos_token_id], "labels": [*labels, tokenizer.eos_token_id]}
+        )
     return encoded
 
 
@@ -52,7 +54,7 @@ def train_sft(
     on_figures: Callable[[int, dict[str, Any]], None],
     should_stop: Callable[[], bool],
 ) -> SftResult:
-    """Trains the model in place, for `section.steps` and then on until the gate is reached or max_steps are done.
+    """Trains the model in place: section.steps, and on until the gate is reached or max_steps are done.
 
     Args:
         measure: The figure that the gate is about; called between steps, must leave random states alone.
@@ -69,12 +71,15 @@ def train_sft(
     class Watch(TrainerCallback):  # type: ignore[misc]
         def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any], **kwargs: Any) -> None:
             if "loss" in logs:
-                on_figures(state.global_step, {name: logs.get(name) for name in ("loss", "grad_norm", "learning_rate")})
+                on_figures(
+                    state.global_step,
+                    {name: logs.get(name) for name in ("loss", "grad_norm", "learning_rate")},
+                )
 
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             nonlocal gate, stopped
             step = state.global_step
-            if step >= section.steps and (step - section.steps) % CHUNK == 0 or step == section.max_steps:
+            if (step >= section.steps and (step - section.steps) % CHUNK == 0) or step == section.max_steps:
                 gate = measure()
                 on_figures(step, {"gate": gate})
             stopped = should_stop()

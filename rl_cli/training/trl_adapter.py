@@ -1,10 +1,11 @@
 """GRPO by TRL's trainer on rollouts that are made here. The only module that leans on TRL's private parts.
 
-TRL calls `rollout_func` (experimental) with the prompts of one step, each repeated group_size times in a row, and wants
-one row per entry back, in the same order. What it does not say it takes silently: wrong lengths are padded, a missing
-row shifts rewards. So everything is asserted here.
+TRL calls `rollout_func` (experimental) with the prompts of one step, each repeated group_size times in a row, and
+wants one row per entry back, in the same order. It takes wrong lengths silently (they are padded), and a missing row
+moves every reward after it. So everything is checked here.
 
-Checked against trl 1.16: `_generate_and_score_completions`, `_compute_loss`, `_get_per_token_logps_and_entropies`.
+Overridden, and checked against trl 1.16: `_generate_and_score_completions`, `_compute_loss`,
+`_get_per_token_logps_and_entropies`.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ def build_trainer(
 
             signal = torch.tensor(self.rows.has_signal, device=output["advantages"].device)
             output["advantages"] = output["advantages"] * signal
-            # Exact where the loss is a sum over tokens divided by a count taken before (dapo), and nothing but the
-            # advantage puts weight on a row.
+            # Exact where the loss is a sum over tokens divided by a count taken before (dapo), and nothing but
+            # the advantage puts weight on a row.
             if self.args.steps_per_generation == 1 and self.beta == 0 and self.num_iterations == 1:
                 output = keep_weighty(output)
             return output
@@ -91,7 +92,8 @@ def build_trainer(
         step_tasks = numbers[:: grpo.group_size]
         repeated = [number for number in step_tasks for _ in range(grpo.group_size)]
         assert trainer.model.training, "rollouts are made in training only"
-        assert numbers == repeated and len(numbers) == len(prompts) == grpo.batch_size, "TRL's row order has changed"
+        if numbers != repeated or not len(numbers) == len(prompts) == grpo.batch_size:
+            raise RuntimeError("the rows of a step are not group after group: TRL's order has changed")
         groups = collect(step_tasks)
         assert trainer.model.training, "the rollouts left the model in another mode"
         assert [len(group.rollouts) for group in groups] == [grpo.group_size] * len(step_tasks)
@@ -138,7 +140,9 @@ def build_trainer(
         model=loaded.model,
         processing_class=loaded.tokenizer,
         reward_funcs=[_verdict],
-        train_dataset=Dataset.from_dict({"prompt": [""] * (tasks * grpo.steps), "task": range(tasks * grpo.steps)}),
+        train_dataset=Dataset.from_dict(
+            {"prompt": [""] * (tasks * grpo.steps), "task": range(tasks * grpo.steps)}
+        ),
         rollout_func=rollout_func,
         callbacks=[watch],
         args=_arguments(config, output_dir, tiny=loaded.tiny),
@@ -185,7 +189,7 @@ def _arguments(config: RunConfig, output_dir: Path, tiny: bool) -> Any:
 
 
 def _verdict(verdict: list[float | None], **_: Any) -> list[float | None]:
-    """The reward function: what the environment said of each row; None keeps a row out of its group's mean."""
+    """The reward function: what the environment said; None keeps a row out of its group's mean."""
     return verdict
 
 
@@ -194,9 +198,13 @@ def check(rows: Rows, expected: int) -> None:
     for name, column in vars(rows).items():
         if len(column) != expected:
             raise ValueError(f"{name} has {len(column)} rows, and the step has {expected}")
-    for row, (ids, mask, logprobs) in enumerate(zip(rows.completion_ids, rows.env_mask, rows.logprobs, strict=True)):
+    for row, (ids, mask, logprobs) in enumerate(
+        zip(rows.completion_ids, rows.env_mask, rows.logprobs, strict=True)
+    ):
         if not len(ids) == len(mask) == len(logprobs) > 0:
-            raise ValueError(f"row {row}: {len(ids)} tokens, {len(mask)} mask entries, {len(logprobs)} logprobs")
+            raise ValueError(
+                f"row {row}: {len(ids)} tokens, {len(mask)} mask entries, {len(logprobs)} logprobs"
+            )
 
 
 def keep_weighty(output: dict[str, Any]) -> dict[str, Any]:
@@ -208,6 +216,8 @@ def keep_weighty(output: dict[str, Any]) -> dict[str, Any]:
     if len(keep) == 0:
         keep = torch.zeros(1, dtype=torch.long, device=advantages.device)
     return {
-        name: value[keep] if torch.is_tensor(value) and value.dim() and len(value) == len(advantages) else value
+        name: value[keep]
+        if torch.is_tensor(value) and value.dim() and len(value) == len(advantages)
+        else value
         for name, value in output.items()
     }

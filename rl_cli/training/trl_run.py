@@ -103,15 +103,15 @@ def _warm_started(run: RunDir, config: RunConfig, env: Environment) -> Loaded:
 
 
 def _evaluate(run: RunDir, rollouts: Rollouts, which: str, count: int, step: int) -> float:
-    """Evaluates, writes the event, and returns the accuracy (0 where nothing could be judged)."""
+    """Evaluates, writes the event, and returns the accuracy."""
     split = "validation" if which == "validation" else "test"
     result = rollouts.evaluate(split, count)
-    accuracy = None if result.accuracy is None else round(result.accuracy, 6)
+    accuracy = round(result.accuracy or 0.0, 6)
     run.append_event(
         "evaluation", which=which, split=split, n=result.n, accuracy=accuracy, step=step, errors=result.errors
     )
     print(f"{which} ({split}, {result.n} tasks) at step {step}: {accuracy}", flush=True)
-    return accuracy or 0.0
+    return accuracy
 
 
 class _Training:
@@ -120,7 +120,13 @@ class _Training:
     def __init__(
         self, run: RunDir, config: RunConfig, loaded: Loaded, rollouts: Rollouts, batches: _Batches
     ) -> None:
-        self.run, self.config, self.loaded, self.rollouts, self.batches = run, config, loaded, rollouts, batches
+        self.run, self.config, self.loaded, self.rollouts, self.batches = (
+            run,
+            config,
+            loaded,
+            rollouts,
+            batches,
+        )
         self.step = 0
         self.best: tuple[float, int] = (-1.0, 0)
         self.groups: list[ScoredGroup] = []
@@ -135,7 +141,12 @@ class _Training:
         set_seed(self.config.seed)  # a run does not depend on whether its warm start came from the cache
         self.run.append_event("phase", name="grpo")
         trainer = build_trainer(
-            self.loaded, self.config, self.collect, self.on_step, self.on_checkpoint, self.checkpoints / ".writing"
+            self.loaded,
+            self.config,
+            self.collect,
+            self.on_step,
+            self.on_checkpoint,
+            self.checkpoints / ".writing",
         )
         trainer.train()
 
@@ -158,7 +169,9 @@ class _Training:
     def on_step(self, step: int, figures: dict[str, Any]) -> Decision:
         self.step = step
         broken = [name for name in ("loss", "grad_norm") if not math.isfinite(figures[name] or 0.0)]
-        validated = not broken and (step % self.config.evaluation.every == 0 or step == self.config.grpo.steps)
+        validated = not broken and (
+            step % self.config.evaluation.every == 0 or step == self.config.grpo.steps
+        )
         improved = False
         if validated:
             accuracy = _evaluate(
@@ -170,10 +183,14 @@ class _Training:
         self.run.append_metrics("grpo", step, **figures)
         for rollout in pick_samples(self.groups):
             self.run.append_sample(phase="grpo", step=step, **sample_fields(rollout))
-        shown = {name: figures.get(name) for name in ("reward/mean", "groups/with_signal", "loss", "seconds/step")}
+        shown = {
+            name: figures.get(name) for name in ("reward/mean", "groups/with_signal", "loss", "seconds/step")
+        }
         print(f"step {step}/{self.config.grpo.steps}: {shown}", flush=True)
         if broken:
-            raise WorkFailed(f"{broken[0]} became {figures[broken[0]]} at step {step}", "try a lower learning rate")
+            raise WorkFailed(
+                f"{broken[0]} became {figures[broken[0]]} at step {step}", "try a lower learning rate"
+            )
         stop = self.run.stop_requested() is not None
         due = step % self.config.grpo.checkpoint_every == 0 or step == self.config.grpo.steps
         return Decision(save=due or improved or stop, stop=stop)
@@ -185,6 +202,8 @@ class _Training:
         self.run.append_event("checkpoint", step=step, path=str(target))
 
     def _repeat_final_as_best(self) -> None:
-        final = next(e for e in reversed(self.run.events()) if e["kind"] == "evaluation" and e["which"] == "final")
+        final = next(
+            e for e in reversed(self.run.events()) if e["kind"] == "evaluation" and e["which"] == "final"
+        )
         fields = {name: final[name] for name in ("split", "n", "accuracy", "step", "errors")}
         self.run.append_event("evaluation", which="best", **fields)

@@ -1,8 +1,8 @@
-"""The warm start of the tiny model: trained once per set of causes, kept under its hash, used by tests and runs alike.
+"""The warm start of the tiny model: trained once per set of causes, kept under its hash, used by tests and runs.
 
-A warm start is a folder RL_CLI_HOME/warm_starts/<hash>/ with the model, its tokenizer, sft.jsonl (the figures of its
-training) and warm_start.json (what decided it, steps, gate, and a checksum of every file). It appears whole; one that
-no longer agrees with its checksums is left out and built anew.
+A warm start is a folder RL_CLI_HOME/warm_starts/<hash>/ with the model, its tokenizer, sft.jsonl (the figures of
+its training) and warm_start.json (what decided it, steps, gate, and a checksum of every file). It appears whole;
+one that no longer agrees with its checksums is built anew.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from rl_cli.core.files import append_jsonl, read_json, read_jsonl, write_json
 from rl_cli.training.config import RunConfig
 
 NOTE = (
-    "The warm start was deliberately imperfect: it learned from worked solutions of which a part stops too early, "
-    "so that there is something left for GRPO to learn."
+    "The warm start was deliberately imperfect: it learned from worked solutions of which a part stops too "
+    "early, so that there is something left for GRPO to learn."
 )
 
 
@@ -141,8 +141,8 @@ def _build(
         raise Stopped
     if not result.reached:
         raise WorkFailed(
-            f"the warm start reached {result.gate or 0:.2f} after {result.steps} steps, and GRPO needs sft.gate "
-            f"{config.sft.gate:g} to have something to learn from",
+            f"the warm start reached {result.gate or 0:.2f} after {result.steps} steps, and GRPO needs "
+            f"sft.gate {config.sft.gate:g} to have something to learn from",
             "raise sft.max_steps, or lower sft.gate",
         )
     loaded.model.save_pretrained(folder)
@@ -154,7 +154,7 @@ def _build(
 
 def gate_measure(rollouts: Any) -> float:
     """Greedy accuracy on 200 validation tasks."""
-    return rollouts.evaluate("validation", 200).accuracy or 0.0
+    return rollouts.evaluate("validation", 200).accuracy
 
 
 def _read(folder: Path, source: str) -> WarmStart:
@@ -178,7 +178,7 @@ def _checksum(path: Path) -> str:
 
 @contextmanager
 def _locked(path: Path, should_stop: Callable[[], bool]) -> Iterator[None]:
-    """Holds the lock; while another process trains the same warm start, waits for it and looks out for a stop."""
+    """Holds the lock; while another process trains the same warm start, waits and looks out for a stop."""
     import filelock
 
     lock = filelock.FileLock(path)

@@ -1,0 +1,137 @@
+"""The smoke test before a training: a few groups of rollouts, in a child process, with progress."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rl_cli.core.errors import BadUsage, Refused, RlCliError, WorkFailed
+from rl_cli.core.files import explain_os_error, read_json, write_json
+from rl_cli.core.processes import ProcessIdentity, kill_tree, python_module
+from rl_cli.training.config import RunConfig
+from rl_cli.training.machine import require_extra
+
+STARTING = "starting checkpoint"
+"""The model that GRPO would start from: the warm-started tiny model, or the pretrained one of the config."""
+LINE_LIMIT = 1 << 20
+
+
+async def test_inference(  # no test: the name is the tool's
+    config: RunConfig,
+    models: list[str] | None,
+    tasks: int,
+    group_size: int,
+    out_dir: Path,
+    on_progress: Callable[[dict[str, Any]], None] | None = None,  # noqa: PT028
+) -> dict[str, Any]:
+    """Rolls out groups on validation tasks at the config's temperature.
+
+    Args:
+        config: Names the environment, the model and the limits of a rollout.
+        models: "starting checkpoint" (also None), run:RUN_ID, a folder, a Hugging Face name, provider/name.
+        tasks: Groups per model.
+        group_size: Rollouts per group.
+        out_dir: A new file is made in it each time.
+        on_progress: Gets {"kind": "phase"|"metrics", ...} as it goes.
+
+    Returns:
+        {"file", "results": [{"model", "accuracy", "tasks", "rollouts", "groups_without_signal",
+        "parse_failures", "errors", "mean_tokens", "samples"}], "seconds"}; shares lie between 0 and 1.
+
+    Raises:
+        RlCliError: As the child found it. Cancelling ends the child with all that it started.
+    """
+    require_extra("train")
+    started = time.monotonic()
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+        file = _new_file(out_dir, config.environment.name)
+        request = {
+            "config": config.model_dump(),
+            "models": models or [STARTING],
+            "tasks": tasks,
+            "group_size": group_size,
+            "home": str(out_dir.parent),
+        }
+        write_json(file, {"request": request})
+    except OSError as error:
+        raise explain_os_error(error, out_dir) from error
+    try:
+        results = await _in_child(file, on_progress or (lambda event: None))
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
+    answer = {"file": str(file), "results": results, "seconds": round(time.monotonic() - started, 1)}
+    write_json(file, {"request": request, **answer})
+    return answer
+
+
+def _new_file(folder: Path, name: str) -> Path:
+    """A file that did not exist, and now does."""
+    stem = time.strftime("%Y%m%d-%H%M%S", time.gmtime()) + f"-{name}"
+    for number in range(1, 1000):
+        file = folder / (f"{stem}.json" if number == 1 else f"{stem}-{number}.json")
+        try:
+            file.touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        return file
+    raise FileExistsError(f"a thousand files named {stem}")
+
+
+async def _in_child(file: Path, on_progress: Callable[[dict[str, Any]], None]) -> list[dict[str, Any]]:
+    """Runs the worker on a request file. Its stdout is one JSON object per line, the last one the outcome."""
+    process = await asyncio.create_subprocess_exec(
+        *python_module("rl_cli.training.inference_worker", str(file)),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        limit=LINE_LIMIT,
+        start_new_session=True,
+    )
+    identity = ProcessIdentity.of(process.pid)
+    assert process.stdout
+    assert process.stderr
+    complaints = asyncio.create_task(_tail(process.stderr))
+    outcome: dict[str, Any] = {}
+    try:
+        async for line in process.stdout:
+            event = json.loads(line)
+            if event["kind"] == "outcome":
+                outcome = event
+            else:
+                on_progress(event)
+        await process.wait()
+    finally:
+        if process.returncode is None:
+            await asyncio.shield(asyncio.to_thread(kill_tree, identity, 1.0))
+        complaints.cancel()
+    if "results" in outcome:
+        results: list[dict[str, Any]] = outcome["results"]
+        return results
+    if error := outcome.get("error"):
+        kinds: dict[int, type[RlCliError]] = {2: BadUsage, 3: Refused}
+        raise kinds.get(error["exit_code"], WorkFailed)(error["message"], error["hint"])
+    last = complaints.result() if complaints.done() and not complaints.cancelled() else ""
+    raise WorkFailed(
+        f"the inference test ended with exit code {process.returncode}: {last or 'no reason given'}"
+    )
+
+
+async def _tail(stream: asyncio.StreamReader) -> str:
+    """The last line that is not empty; reads to the end, so that the child never waits for room."""
+    lines: deque[str] = deque(maxlen=1)
+    while chunk := await stream.readline():
+        if text := chunk.decode("utf-8", "replace").strip():
+            lines.append(text[:500])
+    return lines[0] if lines else ""
+
+
+def read_request(file: Path) -> dict[str, Any]:
+    request: dict[str, Any] = read_json(file)["request"]
+    return request
