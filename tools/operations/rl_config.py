@@ -36,14 +36,13 @@ async def rl_edit_config(context: CallContext, changes: dict[str, Any]) -> dict[
         changes: Dotted field name -> new value, e.g. {"grpo.steps": 60, "grpo.learning_rate": 2e-4}.
     """
     from rl_cli.core.errors import BadUsage
-    from rl_cli.core.settings import environments_folder
     from rl_cli.training.config_edit import edit
     from rl_cli.training.config_fields import flatten
 
     draft = current_draft(context)
     before = flatten(draft.config)
     try:
-        config = await asyncio.to_thread(edit, draft.config, changes, extra_dir=environments_folder())
+        config = await asyncio.to_thread(edit, draft.config, changes)
     except BadUsage as error:
         raise ToolError("invalid_config", error.message, error.hint) from error
     put_draft(context, Draft(config, draft.original))

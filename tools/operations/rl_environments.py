@@ -18,7 +18,7 @@ def _fit(profiles: list[str] | tuple[str, ...]) -> tuple[bool, str | None]:
         possible, why_not = can_train(profile)
         if possible:
             return True, None
-        reasons.append(f"{profile}: {why_not}")
+        reasons.append(why_not or profile)
     return False, "; ".join(reasons)
 
 
