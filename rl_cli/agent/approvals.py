@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from rl_cli.core.json_text import to_json
 from tools.spec import ToolSpec, Verdict
-from tools.threads import ThreadPool
 
 Approver = Callable[[ToolSpec, dict[str, Any]], Awaitable[Verdict]]
 
@@ -28,7 +28,6 @@ def make_approver(yes: bool, interactive: bool) -> Approver:
         interactive: There is a terminal to ask at.
     """
     one_question_at_a_time = asyncio.Lock()
-    thread = ThreadPool(limit=1)
 
     async def approve(spec: ToolSpec, arguments: dict[str, Any]) -> Verdict:
         if yes or spec.risk in ("read", "write"):
@@ -36,7 +35,7 @@ def make_approver(yes: bool, interactive: bool) -> Approver:
         if not interactive:
             return Verdict(False, f"it may {WILL[spec.risk]}; there is no terminal to ask at, and no --yes")
         async with one_question_at_a_time:
-            answer = await thread.run(lambda: _ask(spec, arguments))
+            answer = await _ask(spec, arguments)
         if answer.strip().casefold() in YES:
             return Verdict(True)
         return Verdict(False, "the person said no")
@@ -51,9 +50,18 @@ def describe_call(spec: ToolSpec, arguments: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _ask(spec: ToolSpec, arguments: dict[str, Any]) -> str:
+async def _ask(spec: ToolSpec, arguments: dict[str, Any]) -> str:
     print(f"{describe_call(spec, arguments)}\nAllow it? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline()
+    # Not in a thread: one that still waits for input when the command is interrupted cannot be ended.
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    terminal = sys.stdin.fileno()
+    loop.add_reader(terminal, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(terminal)
+    return os.read(terminal, 4096).decode(errors="replace")
 
 
 def _visible(text: str) -> str:

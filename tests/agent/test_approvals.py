@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
-import io
+import os
+import pty
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,6 +11,17 @@ import pytest
 import tests.tools.sample_tools  # noqa: F401
 from rl_cli.agent.approvals import describe_call, make_approver
 from tools.dispatcher import Verdict, tool_specs
+
+
+@pytest.fixture
+def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A terminal as standard input; what is written to it is typed."""
+    ours, theirs = pty.openpty()
+    with open(theirs) as terminal:
+        monkeypatch.setattr("sys.stdin", terminal)
+        yield ours
+    os.close(ours)
+
 
 SPECS = tool_specs(["test"])
 
@@ -28,17 +41,16 @@ def test_reading_and_writing_need_nobody_and_yes_allows_the_rest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "allow"), [("y\n", True), ("YES\n", True), ("是\n", True), ("yeah\n", False), ("", False)]
+    ("answer", "allow"),
+    [("y\n", True), ("YES\n", True), ("是\n", True), ("yeah\n", False), ("\n", False), ("\x04", False)],
 )
-def test_only_a_clear_yes_counts(answer: str, allow: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+def test_only_a_clear_yes_counts(answer: str, allow: bool, keyboard: int) -> None:
+    os.write(keyboard, answer.encode())
     assert verdict("spend_it", {"what": "x"}, yes=False, interactive=True).allow is allow
 
 
-def test_questions_come_one_at_a_time(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("y\nn\n"))
+def test_questions_come_one_at_a_time(keyboard: int, capsys: pytest.CaptureFixture[str]) -> None:
+    os.write(keyboard, b"y\nn\n")
 
     async def main() -> list[bool]:
         approve = make_approver(yes=False, interactive=True)

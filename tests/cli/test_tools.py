@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 import time
@@ -57,8 +58,10 @@ def test_spending_without_a_terminal_is_refused() -> None:
     assert "--yes" in outcome.err
 
 
-@pytest.mark.parametrize(("answer", "code"), [(b"n\n", 3), (b"\n", 3), (b"\x04", 3), (b"y\n", 0)])
-def test_a_terminal_is_asked_and_shown_the_arguments(answer: bytes, code: int) -> None:
+@pytest.mark.parametrize(
+    ("answer", "code"), [(b"n\n", 3), (b"\n", 3), (b"\x04", 3), (None, 130), (b"y\n", 0)]
+)
+def test_a_terminal_is_asked_and_shown_the_arguments(answer: bytes | None, code: int) -> None:
     run = (
         "from rl_cli.cli import main; from tools.toolsets import TOOLSETS; "
         "TOOLSETS['test'] = ('tests.tools.sample_tools',); main.main()"
@@ -80,8 +83,12 @@ def test_a_terminal_is_asked_and_shown_the_arguments(answer: bytes, code: int) -
         screen += os.read(ours, 4096)
     assert b"execute_it may run code" in screen
     assert b"rm\\u001b[2K\\u202e" in screen
-    os.write(ours, answer)
+    if answer is None:
+        process.send_signal(signal.SIGINT)
+    else:
+        os.write(ours, answer)
     out, _ = process.communicate(timeout=60)
     os.close(ours)
     assert process.returncode == code
-    assert json.loads(out)["ok"] == (code == 0)
+    assert bool(out) == (answer is not None)
+    assert not out or json.loads(out)["ok"] == (code == 0)
