@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -111,6 +112,8 @@ def _rows(path: Path, lines: list[bytes]) -> Iterator[tuple[str, object]]:
 
 
 def _from_hub(split: str) -> list[Task]:
+    if not _hub_answers():  # then the cache or nothing; the library itself would retry for half a minute
+        os.environ["HF_HUB_OFFLINE"] = "1"
     try:
         from datasets import load_dataset
     except ImportError as error:
@@ -126,6 +129,16 @@ def _from_hub(split: str) -> list[Task]:
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise WorkFailed(f"cannot load {DATASET} from Hugging Face: {reason[0]}", LOCAL_COPY) from error
     return _tasks((f"{DATASET} {split} row {number}", row) for number, row in enumerate(rows, start=1))
+
+
+def _hub_answers() -> bool:
+    import httpx
+
+    try:
+        httpx.head(os.environ.get("HF_ENDPOINT", "https://huggingface.co"), timeout=5)
+    except httpx.TransportError:
+        return False
+    return True
 
 
 def _tasks(rows: Iterable[tuple[str, object]]) -> list[Task]:

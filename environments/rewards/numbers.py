@@ -2,8 +2,8 @@
 
 The answer is read from where it is stated most explicitly: the last box or `####` line, else the last "the
 answer is", else the last number of the text. Thinking is removed first. What names several values (18 or 20,
-15-18, 18 ± 2, a list), a calculation or a power is refused. Values are compared exactly, as fractions; nothing
-is evaluated, and the time is linear in the length of the text.
+15-18, 18 ± 2, a list), a calculation or a power is refused. Values are compared exactly, as fractions;
+nothing is evaluated, and the time is linear in the length of the text.
 
 Not covered yet: number words, decimal commas, units that must match.
 """
