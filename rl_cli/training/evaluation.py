@@ -83,8 +83,8 @@ class Rollouts:
 def training_batches(env: Environment, seed: int, size: int) -> Iterator[list[Task]]:
     """Tasks of the train split for one step after another, without end.
 
-    An endless split is read on; a finite one is shuffled anew in each pass, and the incomplete last batch of a
-    pass is left out, so that no step holds a task twice.
+    An endless split is read on; a finite one is shuffled anew in each pass, and the incomplete last batch
+    of a pass is left out, so that no step holds a task twice.
 
     Raises:
         WorkFailed: The split has fewer than `size` tasks.

@@ -40,8 +40,8 @@ def load_tiny(folder: Path) -> Loaded:
 def load_pretrained(section: ModelSection, train: bool = True) -> Loaded:
     """Loads a Hugging Face model by name or folder, with a fresh LoRA adapter if the config asks for one.
 
-    Weights that are trained stay in float32 and are computed with in `dtype`: an update of a bfloat16 weight at
-    the usual learning rates is rounded away. Frozen weights are held in `dtype`.
+    Weights that are trained stay in float32 and are computed with in `dtype`: an update of a bfloat16
+    weight at the usual learning rates is rounded away. Frozen weights are held in `dtype`.
 
     Raises:
         WorkFailed: The model cannot be had, or its tokenizer has no chat template.

@@ -1,8 +1,8 @@
 """GRPO by TRL's trainer on rollouts that are made here. The only module that leans on TRL's private parts.
 
-TRL calls `rollout_func` (experimental) with the prompts of one step, each repeated group_size times in a row, and
-wants one row per entry back, in the same order. It takes wrong lengths silently (they are padded), and a missing row
-moves every reward after it. So everything is checked here.
+TRL calls `rollout_func` (experimental) with the prompts of one step, each repeated group_size times in a
+row, and wants one row per entry back, in the same order. It takes wrong lengths silently (they are padded),
+and a missing row moves every reward after it. So everything is checked here.
 
 Overridden, and checked against trl 1.16: `_generate_and_score_completions`, `_compute_loss`,
 `_get_per_token_logps_and_entropies`.
@@ -68,8 +68,8 @@ def build_trainer(
 
             signal = torch.tensor(self.rows.has_signal, device=output["advantages"].device)
             output["advantages"] = output["advantages"] * signal
-            # Exact where the loss is a sum over tokens divided by a count taken before (dapo), and nothing but
-            # the advantage puts weight on a row.
+            # Exact where the loss is a sum over tokens divided by a count taken before (dapo), and nothing
+            # but the advantage puts weight on a row.
             if self.args.steps_per_generation == 1 and self.beta == 0 and self.num_iterations == 1:
                 output = keep_weighty(output)
             return output

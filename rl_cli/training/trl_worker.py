@@ -1,7 +1,8 @@
 """The worker of the trl backend: `python -P -m rl_cli.training.trl_worker RUN_DIR`.
 
-Warm start (tiny model), evaluation, GRPO, evaluation, in one process. It appends to the run's files, looks for a
-stop request between steps and phases, and leaves its outcome in exit/trainer.json as the last thing it does.
+Warm start (tiny model), evaluation, GRPO, evaluation, in one process. It appends to the run's files, looks
+for a stop request between steps and phases, and leaves its outcome in exit/trainer.json as the last thing
+it does.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The warm start of the tiny model: trained once per set of causes, kept under its hash, used by tests and runs.
+"""The warm start of the tiny model: trained once per set of causes, kept under its hash, used by tests and
+runs.
 
-A warm start is a folder RL_CLI_HOME/warm_starts/<hash>/ with the model, its tokenizer, sft.jsonl (the figures of
-its training) and warm_start.json (what decided it, steps, gate, and a checksum of every file). It appears whole;
-one that no longer agrees with its checksums is built anew.
+A warm start is a folder RL_CLI_HOME/warm_starts/<hash>/ with the model, its tokenizer, sft.jsonl (the
+figures of its training) and warm_start.json (what decided it, steps, gate, and a checksum of every file).
+It appears whole; one that no longer agrees with its checksums is built anew.
 """
 
 from __future__ import annotations
