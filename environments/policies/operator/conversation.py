@@ -59,7 +59,9 @@ class Conversation:
         """The environment that earlier turns were about, and whether it is the selected one."""
         for turn in reversed(self.earlier):
             for step in reversed(turn.steps):
-                key = {"rl_select_environment": "environment", "rl_describe_environment": "name"}.get(step.name)
+                key = {"rl_select_environment": "environment", "rl_describe_environment": "name"}.get(
+                    step.name
+                )
                 if key and (result := step.result()):
                     name = result.data.get(key)
                     if isinstance(name, str):
@@ -103,7 +105,9 @@ def plain(content: object) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "\n".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
+        return "\n".join(
+            part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)
+        )
     return ""
 
 

@@ -1,0 +1,246 @@
+"""Figures as text. Every number shown here stands in a tool's result, as it is or rounded to four digits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from environments.policies.operator.steps import Result, figure, text
+from environments.policies.operator.wording import Voice
+
+STATES = {
+    "created": "已创建",
+    "starting": "正在启动",
+    "running": "运行中",
+    "stopping": "正在停止",
+    "finished": "已完成",
+    "stopped": "已停止",
+    "failed": "失败",
+    "lost": "失联",
+}
+ENDED = ("finished", "stopped", "failed", "lost")
+
+
+def show(value: object) -> str:
+    """A figure with at most four significant digits; "?" where there is none."""
+    number = figure(value)
+    if number is None:
+        return "?"
+    return str(number) if isinstance(number, int) else f"{number:.4g}"
+
+
+def duration(seconds: float, say: Voice) -> str:
+    if seconds < 90:
+        return say(f"{seconds:.0f} s", f"{seconds:.0f} 秒")
+    if seconds < 5400:
+        return say(f"{seconds / 60:.0f} min", f"{seconds / 60:.0f} 分钟")
+    return say(f"{seconds / 3600:.1f} h", f"{seconds / 3600:.1f} 小时")
+
+
+def state_name(run: dict[str, Any], say: Voice) -> str:
+    state = text(run.get("state")) or "?"
+    return say(state, STATES.get(state, state))
+
+
+def run_name(run: dict[str, Any]) -> str:
+    return text(run.get("id")) or "?"
+
+
+def settings_line(changes: dict[str, Any]) -> str:
+    return ", ".join(f"{name} = {_value(value)}" for name, value in changes.items())
+
+
+def changed_line(changed: dict[str, Any]) -> str:
+    """What rl_edit_config reported, as "grpo.steps 40 -> 60"."""
+    parts = []
+    for name, change in changed.items():
+        pair = change if isinstance(change, dict) else {}
+        parts.append(f"{name} {_value(pair.get('from'))} -> {_value(pair.get('to'))}")
+    return ", ".join(parts)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value)
+
+
+def config_line(config: dict[str, Any], say: Voice) -> str:
+    """The settings that decide a run, in one line."""
+    steps, batch, group = (config.get(f"grpo.{name}") for name in ("steps", "batch_size", "group_size"))
+    rate, model, seed = config.get("grpo.learning_rate"), config.get("model.name"), config.get("seed")
+    tasks = batch // group if isinstance(batch, int) and isinstance(group, int) and group else None
+    return say(
+        f"model {model}, {show(steps)} steps of {show(tasks)} tasks x {show(group)} rollouts, "
+        f"learning rate {_value(rate)}, seed {show(seed)}",
+        f"模型 {model}，{show(steps)} 步，每步 {show(tasks)} 道题、每组 {show(group)} 个 rollout，"
+        f"学习率 {_value(rate)}，种子 {show(seed)}",
+    )
+
+
+def environment_lines(rows: list[dict[str, Any]], say: Voice) -> str:
+    lines = []
+    for row in rows:
+        line = f"- {text(row.get('name'))}: {text(row.get('description'))}"
+        if row.get("trainable_here") is not True:
+            line += say(" [not trainable here", " [本机无法训练")
+            if why := text(row.get("why_not")):
+                line += say(f": {why}", f"：{why}")
+            if stand_in := text(row.get("stand_in")):
+                line += say(f"; stand-in: {stand_in}", f"；替代环境：{stand_in}")
+            line += "]"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def machine_line(machine: dict[str, Any], say: Voice) -> str:
+    gpus = machine.get("gpus")
+    count = len(gpus) if isinstance(gpus, list) else 0
+    cpus, memory = show(machine.get("cpus")), show(machine.get("memory_gb"))
+    return say(
+        f"{cpus} CPUs, {memory} GB memory, GPUs: {count}", f"{cpus} 个 CPU，内存 {memory} GB，GPU：{count}"
+    )
+
+
+def sizes_line(described: Result, say: Voice) -> str:
+    endless = say("endless", "无限")
+    sizes = described.section("sizes")
+    names = {
+        "train": say("train", "训练"),
+        "validation": say("validation", "验证"),
+        "test": say("test", "测试"),
+    }
+    return ", ".join(
+        f"{label} {endless if sizes[key] is None else show(sizes[key])}"
+        for key, label in names.items()
+        if key in sizes
+    )
+
+
+def progress_line(progress: dict[str, Any], say: Voice) -> str:
+    """Where a run stands, e.g. "grpo step 12 of 40, about 30 s left"."""
+    phase, step, total = text(progress.get("phase")), progress.get("step"), progress.get("total_steps")
+    line = say(
+        f"{phase} step {show(step)} of {show(total)}", f"{phase} 第 {show(step)} 步，共 {show(total)} 步"
+    )
+    if (eta := figure(progress.get("eta_seconds"))) is not None:
+        line += say(f", about {duration(eta, say)} left", f"，约剩 {duration(eta, say)}")
+    return line.strip()
+
+
+def reward_line(progress: dict[str, Any], say: Voice) -> str:
+    """The reward so far, "" before there is one."""
+    if figure(progress.get("reward_last")) is None:
+        return ""
+    first, last, best, idle, share = (
+        show(progress.get(key))
+        for key in ("reward_first", "reward_last", "reward_best", "steps_since_best", "signal_share")
+    )
+    return say(
+        f"reward {first} -> {last} (best {best}, {idle} steps ago), share of groups with signal {share}",
+        f"奖励 {first} -> {last}（最好 {best}，{idle} 步之前），有信号的组占比 {share}",
+    )
+
+
+def alert_lines(alerts: list[dict[str, Any]], say: Voice) -> str:
+    return "\n".join(
+        say(
+            f"Alert {text(row.get('rule'))}: {text(row.get('message'))}",
+            f"警报 {text(row.get('rule'))}：{text(row.get('message'))}",
+        )
+        + (
+            say(f" (proposed: {action})", f"（建议：{action}）")
+            if (action := text(row.get("action")))
+            else ""
+        )
+        for row in alerts
+    )
+
+
+def status_text(status: Result, say: Voice) -> str:
+    run, progress = status.section("run"), status.section("progress")
+    lines = [
+        f"{run_name(run)} ({text(run.get('environment'))}, {text(run.get('profile'))}): {state_name(run, say)}"
+    ]
+    if run.get("state") in ENDED:
+        if reason := text(run.get("reason")):
+            lines.append(say(f"Reason: {reason}", f"原因：{reason}"))
+        if accuracy := accuracy_line(run.get("eval"), None, say):
+            lines.append(accuracy)
+    else:
+        lines.append(progress_line(progress, say))
+        if reward := reward_line(progress, say):
+            lines.append(reward)
+    if alerts := alert_lines(status.rows("alerts"), say):
+        lines.append(alerts)
+    return "\n".join(lines)
+
+
+def accuracy_line(evaluation: object, gain: object, say: Voice) -> str:
+    """ "Accuracy on 400 test problems: initial 0.22 -> final 0.81, gain 0.59", as far as it is known."""
+    known = evaluation if isinstance(evaluation, dict) else {}
+    initial, final = figure(known.get("initial")), figure(known.get("final"))
+    if initial is None and final is None:
+        return ""
+    n = show(known.get("n"))
+    line = say(
+        f"Accuracy on {n} test problems: initial {show(initial)} -> final {show(final)}",
+        f"在 {n} 道测试题上的准确率：初始 {show(initial)} -> 最终 {show(final)}",
+    )
+    if figure(gain) is not None:
+        line += say(f", gain {show(gain)}", f"，提升 {show(gain)}")
+    extra = [
+        f"{say(english, chinese)} {show(known[key])}"
+        for key, english, chinese in (
+            ("untrained", "untrained", "未训练"),
+            ("best", "best checkpoint", "最佳检查点"),
+        )
+        if figure(known.get(key)) is not None
+    ]
+    return line + (f" ({', '.join(extra)})" if extra else "")
+
+
+def inference_line(row: dict[str, Any], say: Voice) -> str:
+    """One model's figures of rl_test_inference."""
+    tasks, rollouts, accuracy = show(row.get("tasks")), show(row.get("rollouts")), show(row.get("accuracy"))
+    flat, parse = show(row.get("groups_without_signal")), show(row.get("parse_failures"))
+    line = say(
+        f"accuracy {accuracy} on {tasks} tasks ({rollouts} rollouts), share of groups without signal {flat}, "
+        f"parse failures {parse}",
+        f"{tasks} 道题（{rollouts} 个 rollout）准确率 {accuracy}，无信号的组占比 {flat}，解析失败占比 {parse}",
+    )
+    errors = row.get("errors")
+    if isinstance(errors, dict) and errors:
+        kinds = ", ".join(f"{kind} {show(count)}" for kind, count in errors.items())
+        line += say(f", failed rollouts: {kinds}", f"，失败的 rollout：{kinds}")
+    return line
+
+
+def run_lines(rows: list[dict[str, Any]], say: Voice) -> str:
+    lines = []
+    for run in rows:
+        known = run.get("eval")
+        evaluation: dict[str, Any] = known if isinstance(known, dict) else {}
+        accuracy = ""
+        if figure(evaluation.get("final")) is not None:
+            figures = f"{show(evaluation.get('initial'))} -> {show(evaluation.get('final'))}"
+            accuracy = say(f", accuracy {figures}", f"，准确率 {figures}")
+        step = say(
+            f"step {show(run.get('step'))} of {show(run.get('total_steps'))}",
+            f"第 {show(run.get('step'))} 步，共 {show(run.get('total_steps'))} 步",
+        )
+        lines.append(
+            f"- {run_name(run)} ({text(run.get('environment'))}): {state_name(run, say)}, {step}{accuracy}"
+        )
+    return "\n".join(lines)
+
+
+def failure_text(result: Result, say: Voice) -> str:
+    """A failed call, plainly: what failed, why, and what helps."""
+    message, hint = result.message or result.kind or "?", result.hint
+    if result.kind == "refused":
+        return say(
+            f"The call of {result.tool} was refused: {message}. To allow it, confirm when asked, or pass --yes.",
+            f"调用 {result.tool} 被拒绝：{message}。如需允许，请在询问时确认，或加上 --yes。",
+        )
+    line = say(f"{result.tool} failed: {message}", f"{result.tool} 失败：{message}")
+    return f"{line} ({hint})" if hint and hint not in message else line

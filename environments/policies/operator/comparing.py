@@ -1,0 +1,86 @@
+"""Comparing runs by their accuracy on the test split."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from environments.policies.operator import names
+from environments.policies.operator.answers import run_name, show, state_name
+from environments.policies.operator.conversation import Conversation
+from environments.policies.operator.intents import Compare
+from environments.policies.operator.steps import Call, Procedure, figure, must, text
+from environments.policies.operator.wording import Voice, shorten
+
+MOST = 5
+"""Runs in one comparison."""
+
+
+def compare(intent: Compare, say: Voice, conversation: Conversation) -> Procedure:
+    listing = yield from must(Call("rl_list_runs", {}, say("Looking up the runs.", "查看运行列表。")))
+    rows = [row for row in listing.rows("runs") if text(row.get("id"))]
+    by_id = {text(row["id"]): row for row in rows}
+    found, unknown = names.runs(intent.subject, rows)
+    if unknown:
+        said = shorten(", ".join(unknown))
+        return say(
+            f"There is no run {said}. Newest: {', '.join([*by_id][:MOST])}",
+            f"没有运行 {said}。最新的：{', '.join([*by_id][:MOST])}",
+        )
+    newest = [run_id for run_id in by_id if run_id not in found]
+    chosen = [*found, *newest[: max(0, (intent.count if not found else 2) - len(found))]][:MOST]
+    if len(chosen) < 2:
+        return say(
+            f"There are {len(rows)} runs, and a comparison needs two.",
+            f"只有 {len(rows)} 个运行，比较至少需要两个。",
+        )
+    entries = []
+    for run_id in chosen:
+        result = yield Call(
+            "rl_get_results",
+            {"run_id": run_id},
+            say(f"Reading the results of {run_id}.", f"读取 {run_id} 的结果。"),
+        )
+        # A run without results (still going, failed early) is compared by what the list says.
+        entries.append((result.section("run"), result.section("eval")) if result.ok else (by_id[run_id], {}))
+    return "\n".join([*(_line(run, evaluation, say) for run, evaluation in entries), _verdict(entries, say)])
+
+
+def _line(run: dict[str, Any], evaluation: dict[str, Any], say: Voice) -> str:
+    figures = f"{show(evaluation.get('initial'))} -> {show(evaluation.get('final'))}"
+    n, steps = show(evaluation.get("n")), f"{show(run.get('step'))}/{show(run.get('total_steps'))}"
+    return say(
+        f"- {run_name(run)} ({text(run.get('environment'))}, {state_name(run, say)}, step {steps}): accuracy {figures} on {n} test problems",
+        f"- {run_name(run)}（{text(run.get('environment'))}，{state_name(run, say)}，步数 {steps}）：{n} 道测试题准确率 {figures}",
+    )
+
+
+def _verdict(entries: list[tuple[dict[str, Any], dict[str, Any]]], say: Voice) -> str:
+    """Which run is better, or why that cannot be said."""
+    finals = [
+        (figure(evaluation.get("final")), figure(evaluation.get("n")), run) for run, evaluation in entries
+    ]
+    known = [(final, n, run) for final, n, run in finals if final is not None and n]
+    if len(known) < len(finals):
+        return say(
+            "Not all of them have a final accuracy, so none is called better.",
+            "并非都有最终准确率，无法判定哪个更好。",
+        )
+    if len({text(run.get("environment")) for _, _, run in known}) > 1:
+        return say(
+            "They learn different environments, so their accuracies cannot be compared.",
+            "它们的环境不同，准确率不能互相比较。",
+        )
+    (best, n, run), (second, m, _) = sorted(known, key=lambda entry: -(entry[0] or 0))[:2]
+    assert best is not None and second is not None and n and m
+    # Standard error of a difference of two independent proportions.
+    error = math.sqrt(max(0.0, best * (1 - best) / n + second * (1 - second) / m))
+    if best - second <= 2 * error:
+        return say(
+            f"{show(best)} and {show(second)} differ by no more than chance on so many problems (2 standard errors: {show(2 * error)}).",
+            f"{show(best)} 与 {show(second)} 的差异不超过该题数下的随机误差（2 个标准误：{show(2 * error)}）。",
+        )
+    return say(
+        f"{run_name(run)} is better: {show(best)} against {show(second)} (2 standard errors: {show(2 * error)}).",
+        f"{run_name(run)} 更好：{show(best)} 对 {show(second)}（2 个标准误：{show(2 * error)}）。",
+    )

@@ -1,0 +1,122 @@
+"""What a request can ask for, as types. `subject` is the text in which an environment or a run may be named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from environments.policies.operator.settings import Problem, Settings
+
+
+@dataclass(frozen=True)
+class Intent:
+    subject: str = ""
+
+
+@dataclass(frozen=True)
+class Train(Intent):
+    settings: Settings = field(default_factory=Settings)
+    sure: bool = True
+    """False for verbs that need not mean training ("start X"): then X must be an environment's name."""
+    anyway: bool = False
+    """Start although the inference test shows no signal."""
+
+
+@dataclass(frozen=True)
+class TestInference(Intent):
+    """Groups on the starting checkpoint, without training."""
+
+
+@dataclass(frozen=True)
+class ListEnvironments(Intent):
+    pass
+
+
+@dataclass(frozen=True)
+class Describe(Intent):
+    pass
+
+
+@dataclass(frozen=True)
+class Select(Intent):
+    settings: Settings = field(default_factory=Settings)
+
+
+@dataclass(frozen=True)
+class ShowConfig(Intent):
+    pass
+
+
+@dataclass(frozen=True)
+class EditConfig(Intent):
+    settings: Settings = field(default_factory=Settings)
+
+
+@dataclass(frozen=True)
+class Status(Intent):
+    pass
+
+
+@dataclass(frozen=True)
+class Watch(Intent):
+    """Wait for the end of a run that goes on, judging it at its checks."""
+
+
+@dataclass(frozen=True)
+class Stop(Intent):
+    every: bool = False
+
+
+@dataclass(frozen=True)
+class Results(Intent):
+    pass
+
+
+@dataclass(frozen=True)
+class Compare(Intent):
+    count: int = 2
+    """How many of the newest runs, where none is named."""
+
+
+@dataclass(frozen=True)
+class ListRuns(Intent):
+    pass
+
+
+@dataclass(frozen=True)
+class Help(Intent):
+    pass
+
+
+@dataclass(frozen=True)
+class HowToTrain(Intent):
+    pass
+
+
+@dataclass(frozen=True)
+class Hold(Intent):
+    """The request says not to start, or not to stop: nothing is done."""
+
+    what: str = "train"
+    """train, stop, or later"""
+
+
+@dataclass(frozen=True)
+class MayTrain(Intent):
+    """ "Can you train X?": a question, answered without starting anything."""
+
+
+@dataclass(frozen=True)
+class Blocked(Intent):
+    """An order with something in it that was not understood: nothing is done."""
+
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True)
+class Bare(Intent):
+    """A few words without a verb: a name, perhaps the answer to a question."""
+
+
+@dataclass(frozen=True)
+class Unknown(Intent):
+    too_long: bool = False

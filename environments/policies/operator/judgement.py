@@ -1,0 +1,81 @@
+"""What to do about a run at a check: a pure function of the figures that rl_check_status gave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from environments.policies.operator.answers import show
+from environments.policies.operator.steps import figure, text
+from environments.policies.operator.wording import Voice
+
+FALL_SHARE = 0.2
+"""A reward this share below its best has fallen ..."""
+FALL_LEAST = 0.05
+"""... if it is also this much below it (near zero, shares are noise) ..."""
+FALL_STEPS = 10
+"""... and has had no new best for this many steps."""
+COLLAPSE_SHARE = 0.1
+"""With collapsed entropy, this share below the best is enough."""
+IDLE_SHARE = 0.4
+"""No new best for this share of the planned steps ..."""
+IDLE_STEPS = 30
+"""... and for at least this many of them no longer pays ..."""
+REST_SHARE = 0.1
+"""... unless less than this share of the steps is left."""
+GAIN_LEAST = 0.02
+"""A reward has risen if it is this much above its first value."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    stop: bool
+    reason: str
+    """One sentence with the figures, in the language of the request."""
+
+
+def judge(say: Voice, progress: dict[str, Any], alerts: list[dict[str, Any]]) -> Judgement:
+    """Stops a run that gets worse or no longer pays; anything else goes on, with the reason.
+
+    Args:
+        say: The language.
+        progress: The `progress` object of rl_check_status; any of its figures may be missing.
+        alerts: The alerts that are new at this check.
+    """
+    step, total = figure(progress.get("step")), figure(progress.get("total_steps"))
+    first, last = figure(progress.get("reward_first")), figure(progress.get("reward_last"))
+    best, idle = figure(progress.get("reward_best")), figure(progress.get("steps_since_best"))
+    rules = {text(alert.get("rule")) for alert in alerts}
+    for alert in alerts:
+        if alert.get("rule") in ("validation_falling", "logprob_mismatch"):
+            return Judgement(True, text(alert.get("message")))
+    if first is None or last is None or best is None or idle is None:
+        return Judgement(
+            False, say("there are no reward figures to judge by yet", "还没有可供判断的奖励数据")
+        )
+
+    figures = say(
+        f"reward {show(first)} at first, {show(last)} now, best {show(best)} {show(idle)} steps ago",
+        f"奖励最初 {show(first)}，现在 {show(last)}，最好 {show(best)}（{show(idle)} 步之前）",
+    )
+    drop = best - last
+    if drop >= max(FALL_SHARE * abs(best), FALL_LEAST) and idle >= FALL_STEPS:
+        return Judgement(True, say(f"the reward has been falling: {figures}", f"奖励一直在下降：{figures}"))
+    if any("entropy" in rule for rule in rules) and drop >= max(COLLAPSE_SHARE * abs(best), FALL_LEAST):
+        return Judgement(
+            True, say(f"entropy collapsed and the reward falls: {figures}", f"熵塌缩且奖励下降：{figures}")
+        )
+    if "no_gain" in rules and last - first < GAIN_LEAST:
+        return Judgement(
+            True, say(f"half of the steps brought no gain: {figures}", f"过半步数没有带来提升：{figures}")
+        )
+    if (
+        step is not None
+        and total
+        and idle >= max(IDLE_STEPS, IDLE_SHARE * total)
+        and total - step > REST_SHARE * total
+    ):
+        return Judgement(True, say(f"it no longer improves: {figures}", f"已不再提升：{figures}"))
+    if last - first >= GAIN_LEAST and drop < max(FALL_SHARE * abs(best), FALL_LEAST):
+        return Judgement(False, say(f"it is above where it began: {figures}", f"高于起点：{figures}"))
+    return Judgement(False, say(f"too early to call it off: {figures}", f"还不到中止的时候：{figures}"))

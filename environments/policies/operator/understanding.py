@@ -1,0 +1,172 @@
+"""A request as a list of intents, in the order in which they are carried out.
+
+In doubt nothing is started: a question, a negation, a condition or an exclusion that is not understood turns
+an order to train into an answer. Not covered: references across clauses ("the first one"), two trainings in
+one request.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from environments.policies.operator import chinese, english
+from environments.policies.operator.acts import Act, Reading
+from environments.policies.operator.intents import (
+    Bare,
+    Blocked,
+    Compare,
+    Describe,
+    EditConfig,
+    Help,
+    Hold,
+    HowToTrain,
+    Intent,
+    ListEnvironments,
+    ListRuns,
+    MayTrain,
+    Results,
+    Select,
+    ShowConfig,
+    Status,
+    Stop,
+    TestInference,
+    Train,
+    Unknown,
+    Watch,
+)
+from environments.policies.operator.settings import Problem, Settings, read_settings, unread
+from environments.policies.operator.wording import LIMIT, clauses, is_chinese, normalise
+
+ANYWAY = re.compile(
+    r"\b(?:anyway|anyhow|regardless|nevertheless|even so|force|by force)\b|无论如何|强制|照样|硬要|还是要?训练|仍然?要?训练",
+    re.IGNORECASE,
+)
+GOES_WRONG = re.compile(
+    r"wrong|bad|worse|diverg|collaps|fall|drop|plateau|stall|no longer|improv|fail|nan\b|变差|下降|不再|异常|出错|恶化|发散|提升",
+    re.IGNORECASE,
+)
+EVERY = re.compile(r"\b(?:all|every|everything|both)\b|所有|全部|都停", re.IGNORECASE)
+COUNT = re.compile(
+    r"\b(?:last|latest|newest|recent)?\s*(\d|two|three|four|five)\s+(?:\w+ ){0,2}?runs?\b|(\d|两|二|三|四|五)\s*(?:个|次)",
+    re.IGNORECASE,
+)
+COUNTS = {"two": 2, "three": 3, "four": 4, "five": 5, "两": 2, "二": 2, "三": 3, "四": 4, "五": 5}
+STARTS = (Act.TRAIN, Act.MAYBE_TRAIN)
+
+
+def understand(request: str) -> list[Intent]:
+    """Never empty; never raises."""
+    if len(request) > LIMIT:
+        return [Unknown(too_long=True)]
+    text = normalise(request)
+    if not re.search(r"\w", text):
+        return [Help()]
+    settings, rest = read_settings(text)
+    readings = []
+    for order, clause in enumerate(clauses(rest)):
+        reader = chinese if is_chinese(clause.text) else english
+        readings.append(replace(reader.read(clause.text, clause.asks, bool(settings.changes)), order=order))
+    later = english.LATER.search(rest) is not None or chinese.LATER.search(rest) is not None
+    starts = [reading for reading in readings if reading.act in STARTS and not reading.negated]
+    others = [reading for reading in readings if reading not in starts]
+    if starts and not later:
+        return _training(starts, others, settings, rest)
+
+    intents: list[Intent] = [Hold("later")] if starts else []
+    for reading in others:
+        intent = _intent(reading, settings, later)
+        if intent and intent not in intents:
+            intents.append(intent)
+    if done := [intent for intent in intents if intent != Hold("train")]:
+        return done
+    if intents:
+        return intents[:1]
+    if later:
+        return [Hold("later")]
+    if settings.changes:
+        return [EditConfig(text, settings)]
+    return [Bare(text)] if len(text.split()) <= 5 and len(text) <= 60 else [Unknown(text)]
+
+
+def _training(starts: list[Reading], others: list[Reading], settings: Settings, rest: str) -> list[Intent]:
+    """An order to train, with whatever else the request says."""
+    before = readings_before(starts[0], others)
+    subject = ", ".join(
+        r.text for r in [*starts, *others] if not r.negated and r.act in (*STARTS, Act.SELECT, Act.EDIT, None)
+    )
+    if any(reading.question for reading in starts):
+        return [MayTrain(subject) if all(r.act is Act.TRAIN for r in starts) else HowToTrain(subject)]
+    problems = [*settings.problems, *unread(rest)]
+    for reading in [*starts, *others]:
+        if reading.act is Act.STOP and not reading.negated and reading not in before:
+            named = re.sub(
+                r"\b(?:stop|it|the|run|training|early|please)\b|停止|停|训练|就|再", " ", reading.text
+            ).strip()
+            if named and not GOES_WRONG.search(reading.text):
+                problems.append(Problem("condition", reading.text))
+        elif reading.restricted or (reading.negated and reading.act is None):
+            problems.append(Problem("restriction", reading.text))
+        elif reading.act in STARTS and not reading.negated and reading.conditional:
+            problems.append(Problem("condition", reading.text))
+    if problems:
+        return [Blocked(rest, tuple(problems))]
+    sure = any(reading.act is Act.TRAIN for reading in starts)
+    intents: list[Intent] = [
+        intent for reading in before if (intent := _intent(reading, settings)) and isinstance(intent, Stop)
+    ]
+    intents.append(Train(subject, settings, sure=sure, anyway=ANYWAY.search(rest) is not None))
+    return intents + [
+        Compare(r.text) for r in others if r.act is Act.COMPARE and not r.negated and r not in before
+    ]
+
+
+def readings_before(first: Reading, others: list[Reading]) -> list[Reading]:
+    """Unconditional orders to stop that come before the order to train."""
+    return [
+        r
+        for r in others
+        if r.order < first.order and r.act is Act.STOP and not r.negated and not r.conditional
+    ]
+
+
+def _intent(reading: Reading, settings: Settings, later: bool = False) -> Intent | None:
+    """What one clause asks for, training apart; None where it asks for nothing known."""
+    act, text = reading.act, reading.text
+    if reading.negated:
+        return Hold("stop") if act is Act.STOP else Hold("train") if act is Act.TRAIN else None
+    if act is Act.STOP:
+        if later:
+            return Hold("later")
+        if reading.question:
+            return Status(text)
+        if reading.conditional:
+            return Blocked(text, (Problem("condition", text),))
+        return Stop(text, every=EVERY.search(text) is not None)
+    if act is Act.COMPARE:
+        match = COUNT.search(text)
+        word = (match[1] or match[2]).lower() if match else "2"
+        return Compare(text, count=COUNTS.get(word) or max(2, int(word)))
+    if act in (Act.EDIT, Act.CONFIG) and settings.changes and not reading.question:
+        return EditConfig(text, settings)
+    if act is Act.SELECT:
+        return Select(text, settings)
+    kind = READ_ONLY.get(act) if act else None
+    return kind(text if kind in NAMED else "") if kind else None
+
+
+READ_ONLY: dict[Act, type[Intent]] = {
+    Act.HELP: Help,
+    Act.LIST: ListEnvironments,
+    Act.ENVIRONMENTS: ListEnvironments,
+    Act.DESCRIBE: Describe,
+    Act.CONFIG: ShowConfig,
+    Act.TEST: TestInference,
+    Act.STATUS: Status,
+    Act.WATCH: Watch,
+    Act.RESULTS: Results,
+    Act.RUNS: ListRuns,
+    Act.HOW: HowToTrain,
+    Act.TRAIN_MENTION: HowToTrain,
+}
+NAMED = (Describe, TestInference, Status, Watch, Results)

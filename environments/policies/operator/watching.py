@@ -1,0 +1,182 @@
+"""Watching a run to its end, judging it at every check, and the final report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from environments.policies.operator.answers import (
+    ENDED,
+    accuracy_line,
+    alert_lines,
+    duration,
+    failure_text,
+    progress_line,
+    run_name,
+    state_name,
+)
+from environments.policies.operator.judgement import judge
+from environments.policies.operator.steps import Call, Procedure, Result, ToolFailed, figure, must, text
+from environments.policies.operator.wording import Voice
+
+SAME_CHECKS = 5
+"""After this many checks in a row that show nothing new, watching ends; the run goes on."""
+
+
+def watch(started: Result, say: Voice, notes: list[str]) -> Procedure:
+    """From a started run to its report. `started` is the result of rl_start_training."""
+    run_id = started.need("run_id", str)
+    first = figure(started.data.get("first_check_seconds"))
+    soon = (
+        say(
+            f"the first check (after about {duration(first, say)})",
+            f"首次检查（约 {duration(first, say)} 后）",
+        )
+        if first
+        else say("the first check", "首次检查")
+    )
+    line = say(
+        f"Run {run_id} is started. I wait for {soon}, an alert or the end.",
+        f"运行 {run_id} 已启动。等待{soon}、警报或结束。",
+    )
+    return (yield from follow(run_id, say, line, notes))
+
+
+def follow(run_id: str | None, say: Voice, line: str, notes: list[str]) -> Procedure:
+    """Waits for check after check, stops the run where that is called for, and reports at the end."""
+    known_alerts = same = 0
+    previous: dict[str, Any] = {}
+    retried = False
+    while True:
+        status = yield Call("rl_check_status", {"run_id": run_id, "wait": True}, line)
+        if not status.ok and status.kind == "timeout" and not retried:
+            retried = True
+            line = say("The check ran out of time; I wait once more.", "检查超时，再等一次。")
+            continue
+        if not status.ok:
+            after = say(
+                f"The run itself is not affected: rl-cli runs watch {run_id or 'latest'}",
+                f"运行本身不受影响：rl-cli runs watch {run_id or 'latest'}",
+            )
+            return f"{failure_text(status, say)}\n{after}"
+        retried = False
+        run, progress, alerts = status.section("run"), status.section("progress"), status.rows("alerts")
+        run_id = text(run.get("id")) or run_id
+        if status.data.get("why") == "end" or run.get("state") in ENDED:
+            return (yield from report(run, say, notes))
+        if status.data.get("why") == "interrupted":
+            return left_running(run, progress, say)
+
+        same = same + 1 if status.data == previous else 0
+        previous = status.data
+        if same >= SAME_CHECKS:
+            return left_running(run, progress, say)
+        new = alerts[known_alerts:] if len(alerts) >= known_alerts else alerts
+        known_alerts = len(alerts)
+        where = progress_line(progress, say)
+        said = "\n".join(filter(None, [alert_lines(new, say), where]))
+        if run.get("state") == "stopping":
+            line = say(f"{said}: it is stopping; I wait for the end.", f"{said}：正在停止，等待结束。")
+            continue
+        verdict = judge(say, progress, new)
+        if not verdict.stop:
+            line = say(f"{said}. It goes on: {verdict.reason}.", f"{said}。继续：{verdict.reason}。")
+            continue
+        try:
+            yield from must(
+                Call(
+                    "rl_stop_training",
+                    {"run_id": run_id, "reason": verdict.reason},
+                    say(f"{said}. I stop it: {verdict.reason}.", f"{said}。停止训练：{verdict.reason}。"),
+                )
+            )
+        except ToolFailed as failed:
+            return f"{failure_text(failed.result, say)}\n{left_running(run, progress, say)}"
+        line = say("Told to stop; I wait until it has saved and ended.", "已要求停止，等待其保存并结束。")
+
+
+def left_running(run: dict[str, Any], progress: dict[str, Any], say: Voice) -> str:
+    name, where = run_name(run), progress_line(progress, say)
+    return say(
+        f"I stop watching; run {name} goes on by itself ({where}).\nWatch it: rl-cli runs watch {name}\nStop it: rl-cli runs stop {name}",
+        f"我不再盯着；运行 {name} 会自行继续（{where}）。\n继续观察：rl-cli runs watch {name}\n停止：rl-cli runs stop {name}",
+    )
+
+
+def report(run: dict[str, Any], say: Voice, notes: list[str]) -> Procedure:
+    """The results of an ended run as text."""
+    name, failed = run_name(run), run.get("state") in ("failed", "lost")
+    results = yield Call(
+        "rl_get_results",
+        {"run_id": name},
+        say(
+            f"The run has ended ({state_name(run, say)}). Reading its results.",
+            f"运行已结束（{state_name(run, say)}），读取结果。",
+        ),
+    )
+    if results.ok:
+        return results_text(results, say, notes)
+    if failed:
+        # A run that failed early has no results; its own record is what there is to tell.
+        return "\n".join([*ending(run, say), *notes, _logs(name, say)])
+    return "\n".join([*ending(run, say), failure_text(results, say)])
+
+
+def results_text(results: Result, say: Voice, notes: list[str]) -> str:
+    """The report on a run, from rl_get_results."""
+    run = results.section("run")
+    name = run_name(run)
+    lines = ending(run, say)
+    accuracy = accuracy_line(results.section("eval") or run.get("eval"), results.data.get("gain"), say)
+    failed = run.get("state") in ("failed", "lost")
+    if accuracy:
+        lines.append(accuracy)
+    elif not failed:
+        lines.append(
+            say(
+                "It was not evaluated, so there is no accuracy to report.", "没有评估，因此没有准确率可报告。"
+            )
+        )
+    told = results.data.get("notes")
+    lines += [text(note) for note in told if text(note)] if isinstance(told, list) else []
+    lines += [note for note in notes if note not in lines]
+    if checkpoint := text(results.data.get("checkpoint")):
+        lines.append(say(f"Checkpoint: {checkpoint}", f"检查点：{checkpoint}"))
+    if path := text(results.data.get("report")):
+        lines.append(say(f"Report: {path}", f"报告：{path}"))
+    if failed:
+        return "\n".join([*lines, _logs(name, say)])
+    return "\n".join(
+        [
+            *lines,
+            say(
+                f"Next: rl-cli runs report {name}, or rl-cli runs compare {name} OTHER",
+                f"下一步：rl-cli runs report {name}，或 rl-cli runs compare {name} 另一个运行",
+            ),
+        ]
+    )
+
+
+def ending(run: dict[str, Any], say: Voice) -> list[str]:
+    """How and why a run ended, with its alerts."""
+    name, state = run_name(run), state_name(run, say)
+    step, total = run.get("step"), run.get("total_steps")
+    where = say(
+        f"Run {name} ({text(run.get('environment'))}): {state}",
+        f"运行 {name}（{text(run.get('environment'))}）：{state}",
+    )
+    if isinstance(step, int) and isinstance(total, int):
+        where += say(f" after {step} of {total} steps", f"，完成 {step}/{total} 步")
+    reason = text(run.get("reason"))
+    lines = [f"{where}. {say('Reason', '原因')}: {reason}" if reason else f"{where}."]
+    alerts = (
+        [alert for alert in run.get("alerts") or [] if isinstance(alert, dict)]
+        if isinstance(run.get("alerts"), list)
+        else []
+    )
+    if alerts:
+        lines.append(alert_lines(alerts[-3:], say))
+    return lines
+
+
+def _logs(name: str, say: Voice) -> str:
+    return say(f"Its logs: rl-cli runs logs {name}", f"日志：rl-cli runs logs {name}")
