@@ -39,13 +39,14 @@ class Follower:
         rows, events = self._reader.read()
         self.progress.total_steps = self.state.get("total_steps")
         self.progress.feed(rows, events)
-        found = []
+        found: list[dict[str, Any]] = []
+        now = (self.state["state"], self.state.get("reason"))
+        change = [{"kind": "state", "state": now[0], "reason": now[1]}] if now != self._state else []
+        self._state = now
+        if first:
+            found += change
         if not (first and self.over):
             found += [event for event in events if event.get("kind") in SHOWN]
             for row in rows[-1:] if first else rows:
                 found.append({"kind": "metrics", "row": row, "total_steps": self.progress.total_steps})
-        now = (self.state["state"], self.state.get("reason"))
-        if now != self._state:
-            self._state = now
-            found.append({"kind": "state", "state": now[0], "reason": now[1]})
-        return found
+        return found if first else [*found, *change]

@@ -29,3 +29,32 @@ def telling_line(lines: list[str]) -> str | None:
     """The line that most likely says what went wrong: the last exception or error, else the last line."""
     errors = [line for line in lines if _ERROR.match(line)]
     return (errors or lines)[-1] if lines else None
+
+
+class Tail:
+    """What a log gains, from `lines` lines before its end on. Escape codes are taken out."""
+
+    def __init__(self, path: Path, lines: int) -> None:
+        self.path = path
+        self._offset = _back(path, lines)
+
+    def read(self) -> str:
+        with self.path.open("rb") as file:
+            file.seek(self._offset)
+            data = file.read()
+        self._offset += len(data)
+        return _ESCAPES.sub("", data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _back(path: Path, lines: int) -> int:
+    """The offset at which the last `lines` lines begin."""
+    with path.open("rb") as file:
+        position = size = file.seek(0, 2)
+        block = b""
+        while position and block.count(b"\n") <= lines:
+            step = min(TAIL_BYTES, position)
+            position -= step
+            file.seek(position)
+            block = file.read(step) + block
+    kept = block.splitlines(keepends=True)[-lines:] if lines else []
+    return size - sum(map(len, kept))

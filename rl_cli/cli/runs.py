@@ -1,0 +1,264 @@
+"""`rl-cli runs ...`: list, show, start, stop, logs, metrics, watch, report and compare training runs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rl_cli.cli.app import JsonOption, YesOption, group
+from rl_cli.cli.output import cell, print_fields, print_json, print_json_lines, print_table
+from rl_cli.core.errors import BadUsage, did_you_mean
+from rl_cli.core.settings import ensure_home, home, load_settings
+
+app = group("Training runs: start one, see how it goes, stop it, read what came of it.")
+
+RunArgument = Annotated[
+    str, typer.Argument(metavar="RUN", help="Its id, a unique beginning of it, or 'latest'.")
+]
+LOOK_EVERY_SECONDS = 0.25
+
+
+def _find(text: str) -> Any:
+    from rl_cli.runs.store import find_run
+
+    return find_run(home(), text)
+
+
+@app.command("list")
+def list_command(
+    json_: JsonOption = False,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", help="Only the newest so many.")] = None,
+) -> None:
+    """List all runs, newest first."""
+    from rl_cli.runs.store import list_runs
+
+    rows = [run.summary() for run in list_runs(home())[:limit]]
+    if json_:
+        print_json_lines(rows)
+        return
+    columns = ["run", "state", "step", "initial", "final", "started (UTC)", "reason"]
+    print_table(columns, [_row(row) for row in rows], empty="no runs yet: rl-cli runs start ENV")
+
+
+def _row(row: dict[str, Any]) -> list[Any]:
+    started = str(row["started"] or "-")[:16].replace("T", " ")
+    reason = cell(row["reason"] or "")
+    short = reason if len(reason) <= 60 else reason[:59] + "…"
+    steps = f"{cell(row['step'])}/{cell(row['total_steps'])}"
+    return [row["id"], row["state"], steps, row["eval"]["initial"], row["eval"]["final"], started, short]
+
+
+@app.command("show")
+def show_command(run: RunArgument, json_: JsonOption = False) -> None:
+    """Show one run: state, progress, accuracy, alerts."""
+    summary = _find(run).summary()
+    if json_:
+        print_json(summary)
+        return
+    alerts, figures = summary.pop("alerts"), summary.pop("last_metrics")
+    measured = {f"accuracy, {name}": v for name, v in summary.pop("eval").items() if v is not None}
+    print_fields({**summary, **measured})
+    if figures:
+        print("\nnewest figures")
+        print_fields({f"  {name}": value for name, value in figures.items() if name != "time"})
+    for alert in alerts:
+        print(f"\nalert ({alert['rule']}): {alert['message']}\n  {alert['action']}")
+
+
+@app.command("start")
+def start_command(
+    environment: Annotated[
+        str | None, typer.Argument(metavar="[ENV]", help="What to learn; may come from --config.")
+    ] = None,
+    profile: Annotated[str | None, typer.Option("--profile", help="A named set of defaults.")] = None,
+    backend: Annotated[
+        str | None,
+        typer.Option("--backend", metavar="trl|replay[:FILE]", help="Who trains; replay plays FILE."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="A YAML file of settings, or a run's run.yaml.")
+    ] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help="e.g. grpo.steps=40; repeatable.")
+    ] = None,
+    json_: JsonOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Start a run. It goes on by itself; nothing is asked."""
+    from rl_cli.runs.launch import start_run
+    from rl_cli.training.config_edit import resolve
+    from rl_cli.training.machine import can_train
+
+    settings = load_settings()
+    wanted = _changes(changes or [], backend)
+    if backend == "replay" and config is None:
+        wanted.setdefault("backend.file", "demo")
+    if settings.seed is not None and config is None:
+        wanted = {"seed": settings.seed, **wanted}
+    resolved = resolve(environment, profile, wanted, file=config, extra_dir=settings.environments_dir)
+    if resolved.backend.name == "trl":
+        possible, why_not = can_train(resolved.profile)
+        if not possible:
+            raise BadUsage(f"this cannot be trained here: {why_not}", "rl-cli envs list shows what can")
+    started = start_run(resolved, ensure_home())
+    if json_:
+        print_json(started.summary())
+    else:
+        print(f"{started.id}: {started.state()['state']}")
+        print(f"rl-cli runs watch {started.id}", file=sys.stderr)
+
+
+def _changes(assignments: list[str], backend: str | None) -> dict[str, Any]:
+    from rl_cli.training.config_yaml import parse_assignment
+
+    wanted = dict(parse_assignment(text) for text in assignments)
+    if backend is not None:
+        name, _, file = backend.partition(":")
+        wanted["backend.name"] = name
+        if file:
+            wanted["backend.file"] = file
+    return wanted
+
+
+@app.command("stop")
+def stop_command(
+    run: RunArgument,
+    reason: Annotated[str, typer.Option("--reason", help="Kept with the run.")] = "asked on the command line",
+    now: Annotated[bool, typer.Option("--now", help="Leave it no time to save.")] = False,
+    json_: JsonOption = False,
+) -> None:
+    """Stop a run: it saves, is evaluated, and ends as `stopped`."""
+    from rl_cli.runs.launch import stop_run
+    from rl_cli.runs.state_file import is_over
+
+    found = _find(run)
+    if is_over(found.state()):
+        print(f"nothing to stop: {found.id} is {found.state()['state']}", file=sys.stderr)
+    state = stop_run(found, "user", reason, now=now)
+    if json_:
+        print_json(found.summary())
+    else:
+        print(f"{found.id}: {state['state']}")
+    if not is_over(state):
+        raise typer.Exit(1)
+
+
+@app.command("logs")
+def logs_command(
+    run: RunArgument,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run is over.")] = False,
+    process: Annotated[
+        str, typer.Option("--process", help="Whose log: trainer, supervisor, wandb.")
+    ] = "trainer",
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="Begin so many lines back.")] = 100,
+) -> None:
+    """Print the log of one of a run's processes."""
+    from rl_cli.runs.logs import Tail
+
+    found = _find(run)
+    known = sorted(path.stem for path in (found.path / "logs").glob("*.log"))
+    if process not in known:
+        raise BadUsage(f"{found.id} has no log of '{process}'", did_you_mean(process, known))
+    tail = Tail(found.log_path(process), lines)
+    while True:
+        over = not follow or _is_over(found)
+        sys.stdout.write(tail.read())
+        sys.stdout.flush()
+        if over:
+            return
+        time.sleep(LOOK_EVERY_SECONDS)
+
+
+def _is_over(run: Any) -> bool:
+    from rl_cli.runs.settle import settle
+    from rl_cli.runs.state_file import is_over
+
+    return is_over(settle(run))
+
+
+@app.command("metrics")
+def metrics_command(
+    run: RunArgument,
+    json_: JsonOption = False,
+    last: Annotated[int | None, typer.Option("--last", min=1, help="Only the newest so many rows.")] = None,
+) -> None:
+    """Print a run's figures, one row per step."""
+    rows = _find(run).metrics()[-(last or 0) :]
+    if json_:
+        print_json_lines(rows)
+        return
+    names = ("loss", "grad_norm", "reward/mean", "groups/with_signal", "entropy", "accuracy/validation")
+    columns = ["phase", "step", *(name for name in names if any(name in row for row in rows))]
+    table = [[row.get(column) for column in columns] for row in rows]
+    print_table(columns, table, empty="no figures yet")
+
+
+@app.command("watch")
+def watch_command(run: RunArgument, json_: JsonOption = False) -> None:
+    """Follow a run until it is over; Ctrl-C leaves it alone. Exit code 1 if it failed."""
+    from rl_cli.cli.display import JsonDisplay, TextDisplay
+    from rl_cli.runs.follow import Follower
+    from rl_cli.runs.outcome import text_summary
+
+    found = _find(run)
+    follower = Follower(found)
+    display = JsonDisplay(sys.stdout) if json_ else TextDisplay(sys.stdout)
+    try:
+        while True:
+            for event in follower.news():
+                display.on_progress(event)
+            if follower.over:
+                break
+            time.sleep(LOOK_EVERY_SECONDS)
+    except KeyboardInterrupt:
+        print(f"\n{found.id} goes on without you; rl-cli runs stop {found.id} ends it", file=sys.stderr)
+        raise typer.Exit(130) from None
+    if not json_:
+        print(text_summary(found))
+    if follower.state["state"] not in ("finished", "stopped"):
+        raise typer.Exit(1)
+
+
+@app.command("report")
+def report_command(
+    run: RunArgument,
+    open_: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+    json_: JsonOption = False,
+) -> None:
+    """Write report.html and print the short report."""
+    from rl_cli.runs.report import results, text_summary
+
+    found = _find(run)
+    outcome = results(found)
+    if json_:
+        print_json(outcome)
+    else:
+        print(text_summary(found))
+        print(f"report: {outcome['report']}")
+    if open_:
+        typer.launch(outcome["report"])
+
+
+@app.command("compare")
+def compare_command(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN RUN...", help="Two or more runs.")],
+    json_: JsonOption = False,
+) -> None:
+    """Put runs side by side: where their configs differ, and what came of it."""
+    from rl_cli.runs.compare import compare
+
+    if len(runs) < 2:
+        raise BadUsage("compare needs two runs or more", "for example: rl-cli runs compare ID latest")
+    compared = compare([_find(text) for text in runs])
+    if json_:
+        print_json(compared)
+        return
+    rows: list[list[Any]] = [["state", *(s["state"] for s in compared["runs"])]]
+    rows += [
+        [name, *values] for part in ("config", "eval", "last") for name, values in compared[part].items()
+    ]
+    print_table(["", *(s["id"] for s in compared["runs"])], rows)
