@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
 from typing import Annotated, Any, TypeVar
 
@@ -30,6 +29,8 @@ def single() -> typer.Typer:
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
     """Runs a coroutine to its end; Ctrl-C cancels it and raises KeyboardInterrupt."""
+    import asyncio
+
     return asyncio.run(work)
 
 

@@ -10,7 +10,6 @@ and prints results to stdout; everything else (progress, warnings) goes to stder
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Sequence
@@ -91,6 +90,8 @@ def resolve(argv: list[str]) -> tuple[str, list[str]]:
     if words and words[0] in COMMANDS:
         return words[0], argv[1:]
     if words and words[0].isascii() and len(words[0].split()) == 1:
+        import difflib
+
         typo = difflib.get_close_matches(words[0].casefold(), COMMANDS, n=1, cutoff=0.75)
         if len(words) == 1 or typo:
             hint = did_you_mean(words[0], list(COMMANDS))

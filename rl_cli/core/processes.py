@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import socket
 import subprocess
 import sys
@@ -92,7 +91,7 @@ def spawn_detached(
     Raises:
         OSError: The program or the log cannot be opened.
     """
-    mark = secrets.token_hex(8)
+    mark = os.urandom(8).hex()
     marks = [*os.environ.get(TREE, "").split(), mark]
     environment = {**os.environ, **(env or {}), TREE: " ".join(marks)}
     with Path(log_path).open("ab") as log:
