@@ -9,22 +9,27 @@ token_limit is no error: the environment judges what is there.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
-from tools.dispatcher import ToolError, tool_schemas
+from dataclasses import dataclass, field
+from typing import Any
 
 from environments import agent_loop
 from environments.agent_loop import Limits, LoopResult, StopReason
 from environments.base import Environment, Reward, Rollout, RolloutError, ScoredGroup, Task, advantages
 from environments.policies.base import Policy, PolicyError, Sampling
 from environments.tool_context import ToolContext
+from tools.dispatcher import ToolError, tool_schemas
 
 INFRASTRUCTURE = frozenset({"sandbox", "network"})
 """Error types of tool results that spoil a rollout; every other failed call is the policy's to deal with."""
+
+
+ATTEMPT_SECONDS = 1800.0
+TEARDOWN_SECONDS = 60.0
 
 
 @dataclass
@@ -52,11 +57,11 @@ async def run_group(
     *,
     judge: Policy | None = None,
     retries: int = 1,
+    attempt_seconds: float = ATTEMPT_SECONDS,
 ) -> ScoredGroup:
     """Runs `group_size` rollouts of one task together and scores them against each other."""
-    groups = await run_groups(
-        env, [task], policy, group_size, sampling, limits, rng, judge=judge, retries=retries
-    )
+    options: dict[str, Any] = {"judge": judge, "retries": retries, "attempt_seconds": attempt_seconds}
+    groups = await run_groups(env, [task], policy, group_size, sampling, limits, rng, **options)
     return groups[0]
 
 
@@ -71,29 +76,37 @@ async def run_groups(
     *,
     judge: Policy | None = None,
     retries: int = 1,
+    attempt_seconds: float = ATTEMPT_SECONDS,
 ) -> list[ScoredGroup]:
     """Runs the groups of all tasks at one time.
 
     Args:
         rng: Draws each group's toolsets; without one, the same draw each time.
+        judge: A policy that reward() may ask.
+        retries: Further attempts at a rollout that the infrastructure spoilt.
+        attempt_seconds: Bound of one attempt, from setup() to reward().
 
     Returns:
         One group per task, in task order, each of exactly `group_size` rollouts.
+
+    Raises:
+        BadUsage: the environment names a toolset that does not exist.
     """
     rng = rng or random.Random(0)
-    toolsets = [env.toolsets(rng) for _ in tasks]
+    runner = _Runner(env, policy, sampling, limits, judge, retries, attempt_seconds)
+    drawn = [env.toolsets(rng) for _ in tasks]
     rollouts = await asyncio.gather(
         *(
-            _rollout(env, task, policy, drawn, sampling, limits, judge, retries, f"{task.id}/{member}")
-            for task, drawn in zip(tasks, toolsets, strict=True)
+            runner.rollout(task, toolsets, f"{task.id}/{member}")
+            for task, toolsets in zip(tasks, drawn, strict=True)
             for member in range(group_size)
         )
     )
     groups = []
-    for place, (task, drawn) in enumerate(zip(tasks, toolsets, strict=True)):
+    for place, (task, toolsets) in enumerate(zip(tasks, drawn, strict=True)):
         group = rollouts[place * group_size : (place + 1) * group_size]
         scores, has_signal = advantages([r.reward.value if r.reward else None for r in group])
-        groups.append(ScoredGroup(task, list(group), scores, drawn, has_signal))
+        groups.append(ScoredGroup(task, list(group), scores, toolsets, has_signal))
     return groups
 
 
@@ -107,16 +120,18 @@ async def evaluate(
     *,
     judge: Policy | None = None,
     retries: int = 1,
+    attempt_seconds: float = ATTEMPT_SECONDS,
     concurrency: int = 256,
     on_rollout: Callable[[Rollout], None] | None = None,
 ) -> Evaluation:
     """Runs one rollout per task, greedily unless `sampling` says otherwise, `concurrency` at a time."""
     rng, sampling = rng or random.Random(0), sampling or Sampling(temperature=0.0)
+    runner = _Runner(env, policy, sampling, limits, judge, retries, attempt_seconds)
     free = asyncio.Semaphore(concurrency)
 
     async def one(task: Task, toolsets: tuple[str, ...]) -> Rollout:
         async with free:
-            rollout = await _rollout(env, task, policy, toolsets, sampling, limits, judge, retries, task.id)
+            rollout = await runner.rollout(task, toolsets, task.id)
         if on_rollout:
             on_rollout(rollout)
         return rollout
@@ -128,64 +143,64 @@ async def evaluate(
     return Evaluation(len(verdicts), accuracy, dict(errors), rollouts)
 
 
-async def _rollout(
-    env: Environment,
-    task: Task,
-    policy: Policy,
-    toolsets: tuple[str, ...],
-    sampling: Sampling,
-    limits: Limits | None,
-    judge: Policy | None,
-    retries: int,
-    rollout_id: str,
-) -> Rollout:
-    """Tries until an attempt can be judged, at most 1 + retries times and not beyond the deadline."""
-    rollout = Rollout(task, None)
-    for attempt in range(1 + retries):
-        attempt_id = rollout_id if attempt == 0 else f"{rollout_id}/retry-{attempt}"
-        rollout = await _attempt(
-            env, task, policy, toolsets, sampling, limits, ToolContext(attempt_id, judge=judge)
-        )
-        passed = limits is not None and limits.deadline is not None and time.monotonic() >= limits.deadline
-        if rollout.error is None or passed:
-            break
-    return rollout
+@dataclass
+class _Runner:
+    """What all rollouts of one call share."""
 
+    env: Environment
+    policy: Policy
+    sampling: Sampling
+    limits: Limits | None
+    judge: Policy | None
+    retries: int
+    attempt_seconds: float
+    schemas: dict[tuple[str, ...], list[dict[str, Any]]] = field(default_factory=dict)
 
-async def _attempt(
-    env: Environment,
-    task: Task,
-    policy: Policy,
-    toolsets: tuple[str, ...],
-    sampling: Sampling,
-    limits: Limits | None,
-    ctx: ToolContext,
-) -> Rollout:
-    rollout = Rollout(task, None)
-    kind, set_up = "policy", False
-    try:
-        # The session is open while setup() runs, and closed before reward(): a policy that batches its open
-        # sessions waits for the ones being prepared and never for the ones being judged.
-        async with policy.open(ctx.task_id, tool_schemas(toolsets), sampling) as session:
-            kind, set_up = "setup", True
-            await env.setup(task, ctx)
-            kind = "environment"
-            context = ctx.rollout_context(toolsets)
-            rollout.result = await agent_loop.run(session, env.prompt(task), context, limits)
-        rollout.error = _spoilt(rollout.result)
-        if rollout.error is None:
-            kind = "reward"
-            rollout.reward = await env.reward(task, rollout, ctx)
-            _check(rollout.reward)
-    except Exception as error:  # whatever environment, policy or sandbox raise spoils this attempt only
-        rollout.reward, rollout.error = None, _as_rollout_error(kind, error)
-    finally:
-        if set_up:
-            try:
-                await env.teardown(task, ctx)
-            except Exception as error:  # the verdict stands only if the sandbox was whole
-                rollout.reward, rollout.error = None, rollout.error or _as_rollout_error("teardown", error)
-    return rollout
+    async def rollout(self, task: Task, toolsets: tuple[str, ...], rollout_id: str) -> Rollout:
+        """Tries until an attempt can be judged, at most 1 + retries times and not beyond the deadline."""
+        if toolsets not in self.schemas:
+            self.schemas[toolsets] = tool_schemas(toolsets, "rollout")
+        deadline = self.limits.deadline if self.limits else None
+        rollout = await self._attempt(task, toolsets, rollout_id)
+        for retry in range(1, 1 + self.retries):
+            if rollout.error is None or (deadline is not None and time.monotonic() >= deadline):
+                break
+            rollout = await self._attempt(task, toolsets, f"{rollout_id}/retry-{retry}")
+        return rollout
+
+    async def _attempt(self, task: Task, toolsets: tuple[str, ...], attempt_id: str) -> Rollout:
+        env, rollout = self.env, Rollout(task, None)
+        ctx = ToolContext(attempt_id, judge=self.judge)
+        doing, set_up = "policy", False
+        try:
+            async with asyncio.timeout(self.attempt_seconds):
+                # Open while setup() runs and closed before reward(): a policy that batches its open sessions
+                # waits for those being prepared and never for those being judged.
+                async with self.policy.open(attempt_id, self.schemas[toolsets], self.sampling) as session:
+                    doing, set_up = "setup", True
+                    await env.setup(task, ctx)
+                    doing = "environment"
+                    prompt, context = env.prompt(task), ctx.rollout_context(toolsets)
+                    rollout.result = await agent_loop.run(session, prompt, context, self.limits)
+                rollout.error = _spoilt(rollout.result)
+                if rollout.error is None:
+                    doing = "reward"
+                    rollout.reward = _checked(await env.reward(task, rollout, ctx))
+        except Exception as error:  # whatever environment, policy or sandbox raise spoils this attempt only
+            rollout.error = _as_rollout_error(doing, error)
+        finally:
+            if set_up:
+                await self._tear_down(task, ctx, rollout)
+        if rollout.error:
+            rollout.reward = None
+        return rollout
+
+    async def _tear_down(self, task: Task, ctx: ToolContext, rollout: Rollout) -> None:
+        try:
+            async with asyncio.timeout(TEARDOWN_SECONDS):
+                await self.env.teardown(task, ctx)
+        except Exception as error:  # the verdict stands only if the sandbox was whole to the end
+            rollout.error = rollout.error or _as_rollout_error("teardown", error)
 
 
 def _spoilt(result: LoopResult) -> RolloutError | None:
@@ -200,9 +215,10 @@ def _spoilt(result: LoopResult) -> RolloutError | None:
     return RolloutError(str(broken.error_type), f"{broken.name}: {broken.result[:300]}") if broken else None
 
 
-def _check(reward: Reward) -> None:
-    if not isinstance(reward, Reward) or not abs(reward.value) < float("inf"):
+def _checked(reward: Reward) -> Reward:
+    if not isinstance(reward, Reward) or not math.isfinite(reward.value):
         raise ValueError(f"reward() must return a Reward with a finite value, not {reward!r}")
+    return reward
 
 
 def _as_rollout_error(kind: str, error: Exception) -> RolloutError:

@@ -185,9 +185,11 @@ class Engine:
         Raises:
             PolicyError: the model failed (out of memory, ...).
         """
-        if self.context_length is not None:
-            left = self.context_length - len(request.ids)
-            request = replace(request, max_new_tokens=min(request.max_new_tokens, left))
+        left = (
+            request.max_new_tokens if self.context_length is None else self.context_length - len(request.ids)
+        )
+        if left < request.max_new_tokens:
+            request = replace(request, max_new_tokens=left)
         if request.max_new_tokens <= 0:
             return Sampled()
         future: asyncio.Future[Sampled] = asyncio.get_running_loop().create_future()
