@@ -46,3 +46,8 @@ class Reading:
     """It ties `act` to a condition."""
     order: int = 0
     """Which clause of the request it is."""
+
+
+def one_of(phrases: str) -> str:
+    """A pattern that matches any of the phrases: each line is one, or several between bars."""
+    return "|".join(line.strip() for line in phrases.splitlines() if line.strip())

@@ -28,6 +28,10 @@ def show(value: object) -> str:
     return str(number) if isinstance(number, int) else f"{number:.4g}"
 
 
+def steps_ago(steps: object) -> str:
+    return f"{show(steps)} step{'' if steps == 1 else 's'} ago"
+
+
 def duration(seconds: float, say: Voice) -> str:
     if seconds < 90:
         return say(f"{seconds:.0f} s", f"{seconds:.0f} 秒")
@@ -136,7 +140,7 @@ def reward_line(progress: dict[str, Any], say: Voice) -> str:
         for key in ("reward_first", "reward_last", "reward_best", "steps_since_best", "signal_share")
     )
     return say(
-        f"reward {first} -> {last} (best {best}, {idle} steps ago), share of groups with signal {share}",
+        f"reward {first} -> {last} (best {best}, {steps_ago(progress.get('steps_since_best'))}), share of groups with signal {share}",
         f"奖励 {first} -> {last}（最好 {best}，{idle} 步之前），有信号的组占比 {share}",
     )
 
@@ -159,7 +163,8 @@ def alert_lines(alerts: list[dict[str, Any]], say: Voice) -> str:
 def status_text(status: Result, say: Voice) -> str:
     run, progress = status.section("run"), status.section("progress")
     lines = [
-        f"{run_name(run)} ({text(run.get('environment'))}, {text(run.get('profile'))}): {state_name(run, say)}"
+        f"{run_name(run)} ({text(run.get('environment'))}, {text(run.get('profile'))}): "
+        f"{state_name(run, say)}"
     ]
     if run.get("state") in ENDED:
         if reason := text(run.get("reason")):
@@ -196,7 +201,9 @@ def accuracy_line(evaluation: object, gain: object, say: Voice) -> str:
         )
         if figure(known.get(key)) is not None
     ]
-    return line + (f" ({', '.join(extra)})" if extra else "")
+    if not extra:
+        return line
+    return line + say(f" ({', '.join(extra)})", f"（{'，'.join(extra)}）")
 
 
 def inference_line(row: dict[str, Any], say: Voice) -> str:
@@ -206,7 +213,8 @@ def inference_line(row: dict[str, Any], say: Voice) -> str:
     line = say(
         f"accuracy {accuracy} on {tasks} tasks ({rollouts} rollouts), share of groups without signal {flat}, "
         f"parse failures {parse}",
-        f"{tasks} 道题（{rollouts} 个 rollout）准确率 {accuracy}，无信号的组占比 {flat}，解析失败占比 {parse}",
+        f"{tasks} 道题（{rollouts} 个 rollout）准确率 {accuracy}，无信号的组占比 {flat}，解析失败占比 "
+        f"{parse}",
     )
     errors = row.get("errors")
     if isinstance(errors, dict) and errors:
@@ -239,7 +247,8 @@ def failure_text(result: Result, say: Voice) -> str:
     message, hint = result.message or result.kind or "?", result.hint
     if result.kind == "refused":
         return say(
-            f"The call of {result.tool} was refused: {message}. To allow it, confirm when asked, or pass --yes.",
+            f"The call of {result.tool} was refused: {message}. To allow it, confirm when asked, or pass "
+            f"--yes.",
             f"调用 {result.tool} 被拒绝：{message}。如需允许，请在询问时确认，或加上 --yes。",
         )
     line = say(f"{result.tool} failed: {message}", f"{result.tool} 失败：{message}")

@@ -1,4 +1,4 @@
-"""From a request to a selected environment: list, match, describe, select, and the stand-in where it must be."""
+"""From a request to a selected environment: match, describe, select, and the stand-in where it must be."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def unmatched(match: names.Match, rows: list[dict[str, Any]], say: Voice) -> str
     others = ", ".join(match.others)
     if match.kind == "none":
         return say(
-            f"Which environment? These are here: {known}. Say for example: train {first_trainable(rows) or 'NAME'}",
+            f"Which environment? These are here: {known}. Say for example: train "
+            f"{first_trainable(rows) or 'NAME'}",
             f"请问训练哪个环境？现有环境：{known}。例如：训练 {first_trainable(rows) or '环境名'}",
         )
     if match.kind == "several":
@@ -67,12 +68,15 @@ def matched_line(match: names.Match, say: Voice) -> str:
 
 
 def choose(
-    match: names.Match, rows: list[dict[str, Any]], profile: str | None, say: Voice
+    match: names.Match, rows: list[dict[str, Any]], profile: str | None, say: Voice, note: str = ""
 ) -> Generator[Call, Result, Chosen]:
-    """Describes and selects the matched environment, or its stand-in; raises ToolFailed or NotChosen."""
+    """Describes and selects the matched environment, or its stand-in; raises ToolFailed or NotChosen.
+
+    `note` is said along with the first call.
+    """
     wanted = match.name or ""
     row = next((row for row in rows if row.get("name") == wanted), {})
-    line = matched_line(match, say)
+    line = " ".join(filter(None, [matched_line(match, say), note]))
     described = yield Call(
         "rl_describe_environment",
         {"name": wanted},

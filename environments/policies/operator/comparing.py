@@ -50,8 +50,10 @@ def _line(run: dict[str, Any], evaluation: dict[str, Any], say: Voice) -> str:
     figures = f"{show(evaluation.get('initial'))} -> {show(evaluation.get('final'))}"
     n, steps = show(evaluation.get("n")), f"{show(run.get('step'))}/{show(run.get('total_steps'))}"
     return say(
-        f"- {run_name(run)} ({text(run.get('environment'))}, {state_name(run, say)}, step {steps}): accuracy {figures} on {n} test problems",
-        f"- {run_name(run)}（{text(run.get('environment'))}，{state_name(run, say)}，步数 {steps}）：{n} 道测试题准确率 {figures}",
+        f"- {run_name(run)} ({text(run.get('environment'))}, {state_name(run, say)}, step {steps}): "
+        f"accuracy {figures} on {n} test problems",
+        f"- {run_name(run)}（{text(run.get('environment'))}，{state_name(run, say)}，步数 {steps}）：{n} "
+        f"道测试题准确率 {figures}",
     )
 
 
@@ -71,16 +73,18 @@ def _verdict(entries: list[tuple[dict[str, Any], dict[str, Any]]], say: Voice) -
             "They learn different environments, so their accuracies cannot be compared.",
             "它们的环境不同，准确率不能互相比较。",
         )
-    (best, n, run), (second, m, _) = sorted(known, key=lambda entry: -(entry[0] or 0))[:2]
-    assert best is not None and second is not None and n and m
+    (best, n, run), (second, m, _) = sorted(known, key=lambda entry: -entry[0])[:2]
     # Standard error of a difference of two independent proportions.
     error = math.sqrt(max(0.0, best * (1 - best) / n + second * (1 - second) / m))
     if best - second <= 2 * error:
         return say(
-            f"{show(best)} and {show(second)} differ by no more than chance on so many problems (2 standard errors: {show(2 * error)}).",
-            f"{show(best)} 与 {show(second)} 的差异不超过该题数下的随机误差（2 个标准误：{show(2 * error)}）。",
+            f"{show(best)} and {show(second)} differ by no more than chance on so many problems (2 "
+            f"standard errors: {show(2 * error)}).",
+            f"{show(best)} 与 {show(second)} 的差异不超过该题数下的随机误差（2 个标准误："
+            f"{show(2 * error)}）。",
         )
     return say(
-        f"{run_name(run)} is better: {show(best)} against {show(second)} (2 standard errors: {show(2 * error)}).",
+        f"{run_name(run)} is better: {show(best)} against {show(second)} (2 standard errors: "
+        f"{show(2 * error)}).",
         f"{run_name(run)} 更好：{show(best)} 对 {show(second)}（2 个标准误：{show(2 * error)}）。",
     )

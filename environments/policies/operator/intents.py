@@ -1,4 +1,4 @@
-"""What a request can ask for, as types. `subject` is the text in which an environment or a run may be named."""
+"""What a request can ask for, as types. `subject` is the text that may name an environment or a run."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ class Train(Intent):
 @dataclass(frozen=True)
 class TestInference(Intent):
     """Groups on the starting checkpoint, without training."""
+
+    __test__ = False  # no test of ours, for pytest
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from environments.policies.operator.answers import show
+from environments.policies.operator.answers import show, steps_ago
 from environments.policies.operator.steps import figure, text
 from environments.policies.operator.wording import Voice
 
@@ -55,7 +55,7 @@ def judge(say: Voice, progress: dict[str, Any], alerts: list[dict[str, Any]]) ->
         )
 
     figures = say(
-        f"reward {show(first)} at first, {show(last)} now, best {show(best)} {show(idle)} steps ago",
+        f"reward {show(first)} at first, {show(last)} now, best {show(best)} {steps_ago(idle)}",
         f"奖励最初 {show(first)}，现在 {show(last)}，最好 {show(best)}（{show(idle)} 步之前）",
     )
     drop = best - last

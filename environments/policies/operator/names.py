@@ -1,4 +1,4 @@
-"""Which environment, or which run, a text names. Nothing is guessed: a near miss is said, a far one asked about."""
+"""Which environment, or which run, a text names. Nothing is guessed: a near miss is said, a far one asked."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from environments.policies.operator.acts import one_of
 from environments.policies.operator.wording import CJK
 from rl_cli.core.errors import nearest
 
@@ -15,21 +16,29 @@ WORDS_READ = 60
 """Words of a request that are compared with names."""
 MISSPELLED = 0.8
 """Similarity from which a word is a misspelled name."""
-FILLERS = frozenset(
-    """a an the this that it its them one some any another new next first last latest current again anyway now then today here there
-    i we you me us my our your for with without of to on in at by from until as is be are and or so do did let lets please pls kindly
-    just also only really quickly soon asap fast quick fresh good better best great nice decent simple basic short small full real
-    train trained training retrain re-train fine-tune finetune fine-tuning post-train post-training start restart begin launch run
-    runs job jobs go ahead make build create give get got teach learn use using want need like would could can will should must try
-    help use select choose pick describe explain show tell about test smoke-test inference check switch look details info stop abort
-    cancel kill halt end watch monitor status progress results result model models network policy agent llm lm language ai
-    environment environments env task tasks dataset data problem problems question questions reinforcement rl rlvr grpo via through
-    same default defaults settings config profile machine cpu laptop regardless nevertheless force even all what's what
-    ask don't not if possible you're i'd i'm hi hello hey ok okay yes thanks thank able until up""".split()
-)
+_FILLERS = """
+    a an the this that it its them one some any another new next first last latest current again anyway now
+    then today here there i we you me us my our your for with without of to on in at by from until as is be
+    are and or so do did let lets please pls kindly just also only really quickly soon asap fast quick fresh
+    good better best great nice decent simple basic short small full real train trained training retrain
+    re-train fine-tune finetune fine-tuning post-train post-training start restart begin launch run runs job
+    jobs go ahead make build create give get got teach learn use using want need like would could can will
+    should must try help select choose pick describe explain show tell about test smoke-test inference check
+    switch look details info stop abort cancel kill halt end watch monitor status progress results result
+    model models network policy agent llm lm language ai environment environments env task tasks dataset
+    data problem problems question questions reinforcement rl rlvr grpo via through same default defaults
+    settings config profile machine cpu laptop regardless nevertheless force even all what what's ask don't
+    not if possible you're i'd i'm hi hello hey ok okay yes thanks thank able until up
+"""
+FILLERS = frozenset(_FILLERS.split())
+"""Words of a request that name nothing."""
 CHINESE_FILLERS = re.compile(
-    "训练|微调|强化学习|模型|环境|一个|一下|一次|请|帮我|帮忙|麻烦|给我|我想|我要|我们|想要|希望|开始|启动|运行|跑|重新|再|用|使用|在|上|来|把|对|拿|基于|以|的|了|吧|吗|呢|啊|和"
-    "|并|先|现在|马上|立即|就|它|这个|那个|还是|要|强制|做|练|选择|选|切换到|测试|推理|介绍|描述|解释|查看|看看|是什么|什么|详情|开|数据集|任务|个|为|到|可以|能|停止|当前|这次|不问我|不要问我|问我"
+    one_of("""
+    训练|微调|强化学习|模型|环境|一个|一下|一次|请|帮我|帮忙|麻烦|给我|我想|我要|我们|想要|希望|开始|启动|运行|跑
+    重新|再|用|使用|在|上|来|把|对|拿|基于|以|的|了|吧|吗|呢|啊|和|并|先|现在|马上|立即|就|它|这个|那个|还是|要|强制
+    做|练|选择|选|切换到|测试|推理|介绍|描述|解释|查看|看看|是什么|什么|详情|开|数据集|任务|个|为|到|可以|能|停止
+    当前|这次|不要问我|不问我|问我
+    """)
 )
 TRANSLATED = {
     "计算器": "calculator",

@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import re
 
-UNITS = dict(
-    zip(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen".split(),
-        range(20),
-        strict=True,
-    )
-)
-TENS = dict(
-    zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True)
-)
+_UNITS = """
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+    seventeen eighteen nineteen
+"""
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+UNITS = {word: value for value, word in enumerate(_UNITS.split())}
+TENS = {word: 10 * value for value, word in enumerate(_TENS.split(), start=2)}
 DIGITS = {char: value for value, char in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
 PLACES = {"十": 10, "百": 100, "千": 1000}
 
 _WORD = "|".join([*UNITS, *TENS, "hundred", "thousand"])
 ENGLISH = re.compile(
     rf"(?<![\w-])((?:a )?(?:{_WORD})(?:(?: and |[ -])(?:{_WORD})){{0,5}})"
-    r"(?= (?:more |grpo |training |optimi[sz]er )?(?:steps?|rollouts?|samples|tasks|problems|hours?|minutes?|percent|%))"
+    r"(?= (?:more |grpo |training |optimi[sz]er )?(?:steps?|rollouts?|samples|tasks|problems|hours?"
+    r"|minutes?|percent|%))"
     rf"|(?:(?<=groups of )|(?<=batches of )|(?<=seed ))((?:{_WORD})(?:(?: and |[ -])(?:{_WORD})){{0,5}})\b",
     re.IGNORECASE | re.ASCII,
 )
 CHINESE = re.compile(
     # "一个模型" is "a model", not a count.
-    r"(?!一\s?个)([零〇一二两三四五六七八九十百千]{1,9})(?=\s?(?:步|个|道|小时|分钟))|(?<=种子)([零〇一二两三四五六七八九十百千]{1,9})"
+    r"(?!一\s?个)([零〇一二两三四五六七八九十百千]{1,9})(?=\s?(?:步|个|道|小时|分钟))"
+    r"|(?<=种子)([零〇一二两三四五六七八九十百千]{1,9})"
 )
 
 

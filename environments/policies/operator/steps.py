@@ -1,4 +1,4 @@
-"""What a procedure yields and what it gets back: calls, results, and the two ways in which a call can go wrong."""
+"""What a procedure yields and what it gets back: calls, results, and the two ways to go wrong."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Result:
         self.tool = tool
         try:
             data = json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise Unreadable(tool, "the result is not JSON") from error
+        except (ValueError, RecursionError) as problem:
+            raise Unreadable(tool, "the result is not JSON") from problem
         if not isinstance(data, dict):
             raise Unreadable(tool, "the result is not a JSON object")
         self.data: dict[str, Any] = data

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from environments.policies.operator import chinese, english
+from environments.policies.operator import chinese, chinese_phrases, english, english_phrases
 from environments.policies.operator.acts import Act, Reading
 from environments.policies.operator.intents import (
     Bare,
@@ -39,16 +39,19 @@ from environments.policies.operator.settings import Problem, Settings, read_sett
 from environments.policies.operator.wording import LIMIT, clauses, is_chinese, normalise
 
 ANYWAY = re.compile(
-    r"\b(?:anyway|anyhow|regardless|nevertheless|even so|force|by force)\b|无论如何|强制|照样|硬要|还是要?训练|仍然?要?训练",
+    r"\b(?:anyway|anyhow|regardless|nevertheless|even so|force|by force)\b|无论如何|强制|照样|硬要"
+    r"|还是要?训练|仍然?要?训练",
     re.IGNORECASE,
 )
 GOES_WRONG = re.compile(
-    r"wrong|bad|worse|diverg|collaps|fall|drop|plateau|stall|no longer|improv|fail|nan\b|变差|下降|不再|异常|出错|恶化|发散|提升",
+    r"wrong|bad|worse|diverg|collaps|fall|drop|plateau|stall|no longer|improv|fail|nan\b|变差|下降|不再"
+    r"|异常|出错|恶化|发散|提升",
     re.IGNORECASE,
 )
 EVERY = re.compile(r"\b(?:all|every|everything|both)\b|所有|全部|都停", re.IGNORECASE)
 COUNT = re.compile(
-    r"\b(?:last|latest|newest|recent)?\s*(\d|two|three|four|five)\s+(?:\w+ ){0,2}?runs?\b|(\d|两|二|三|四|五)\s*(?:个|次)",
+    r"\b(?:last|latest|newest|recent)?\s*(\d|two|three|four|five)\s+(?:\w+ ){0,2}?runs?\b|(\d|两|二|三|四"
+    r"|五)\s*(?:个|次)",
     re.IGNORECASE,
 )
 COUNTS = {"two": 2, "three": 3, "four": 4, "five": 5, "两": 2, "二": 2, "三": 3, "四": 4, "五": 5}
@@ -67,7 +70,7 @@ def understand(request: str) -> list[Intent]:
     for order, clause in enumerate(clauses(rest)):
         reader = chinese if is_chinese(clause.text) else english
         readings.append(replace(reader.read(clause.text, clause.asks, bool(settings.changes)), order=order))
-    later = english.LATER.search(rest) is not None or chinese.LATER.search(rest) is not None
+    later = english_phrases.LATER.search(rest) is not None or chinese_phrases.LATER.search(rest) is not None
     starts = [reading for reading in readings if reading.act in STARTS and not reading.negated]
     others = [reading for reading in readings if reading not in starts]
     if starts and not later:

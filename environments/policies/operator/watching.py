@@ -18,7 +18,7 @@ from environments.policies.operator.judgement import judge
 from environments.policies.operator.steps import Call, Procedure, Result, ToolFailed, figure, must, text
 from environments.policies.operator.wording import Voice
 
-SAME_CHECKS = 5
+SAME_CHECKS = 20
 """After this many checks in a row that show nothing new, watching ends; the run goes on."""
 
 
@@ -53,11 +53,15 @@ def follow(run_id: str | None, say: Voice, line: str, notes: list[str]) -> Proce
             line = say("The check ran out of time; I wait once more.", "检查超时，再等一次。")
             continue
         if not status.ok:
-            after = say(
-                f"The run itself is not affected: rl-cli runs watch {run_id or 'latest'}",
-                f"运行本身不受影响：rl-cli runs watch {run_id or 'latest'}",
-            )
-            return f"{failure_text(status, say)}\n{after}"
+            lines = [failure_text(status, say)]
+            if run_id:
+                lines.append(
+                    say(
+                        f"The run itself is not affected. Watch it: rl-cli runs watch {run_id}",
+                        f"运行本身不受影响。继续观察：rl-cli runs watch {run_id}",
+                    )
+                )
+            return "\n".join(lines)
         retried = False
         run, progress, alerts = status.section("run"), status.section("progress"), status.rows("alerts")
         run_id = text(run.get("id")) or run_id
@@ -66,8 +70,9 @@ def follow(run_id: str | None, say: Voice, line: str, notes: list[str]) -> Proce
         if status.data.get("why") == "interrupted":
             return left_running(run, progress, say)
 
-        same = same + 1 if status.data == previous else 0
-        previous = status.data
+        shown = {**status.data, "next_check_seconds": None}
+        same = same + 1 if shown == previous else 0
+        previous = shown
         if same >= SAME_CHECKS:
             return left_running(run, progress, say)
         new = alerts[known_alerts:] if len(alerts) >= known_alerts else alerts
@@ -97,8 +102,10 @@ def follow(run_id: str | None, say: Voice, line: str, notes: list[str]) -> Proce
 def left_running(run: dict[str, Any], progress: dict[str, Any], say: Voice) -> str:
     name, where = run_name(run), progress_line(progress, say)
     return say(
-        f"I stop watching; run {name} goes on by itself ({where}).\nWatch it: rl-cli runs watch {name}\nStop it: rl-cli runs stop {name}",
-        f"我不再盯着；运行 {name} 会自行继续（{where}）。\n继续观察：rl-cli runs watch {name}\n停止：rl-cli runs stop {name}",
+        f"I stop watching; run {name} goes on by itself ({where}).\nWatch it: rl-cli runs watch "
+        f"{name}\nStop it: rl-cli runs stop {name}",
+        f"我不再盯着；运行 {name} 会自行继续（{where}）。\n继续观察：rl-cli runs watch {name}\n停止："
+        f"rl-cli runs stop {name}",
     )
 
 
@@ -167,7 +174,7 @@ def ending(run: dict[str, Any], say: Voice) -> list[str]:
     if isinstance(step, int) and isinstance(total, int):
         where += say(f" after {step} of {total} steps", f"，完成 {step}/{total} 步")
     reason = text(run.get("reason"))
-    lines = [f"{where}. {say('Reason', '原因')}: {reason}" if reason else f"{where}."]
+    lines = [where + say(f". Reason: {reason}", f"。原因：{reason}") if reason else where + say(".", "。")]
     alerts = (
         [alert for alert in run.get("alerts") or [] if isinstance(alert, dict)]
         if isinstance(run.get("alerts"), list)

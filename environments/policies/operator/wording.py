@@ -17,11 +17,13 @@ CJK = "\u3400-\u9fff"
 
 SENTENCE_END = re.compile(r"([!?;。\n]+|\.(?=\s|$))")
 VERB = (
-    r"(?:stop|abort|cancel|train|retrain|fine-?tune|start|run|launch|list|show|display|describe|explain|compare|watch"
+    r"(?:stop|abort|cancel|train|retrain|fine-?tune|start|run|launch|list|show|display|describe|explain"
+    r"|compare|watch"
     r"|monitor|report|test|tell|give|set|select|choose|pick|use)\b"
 )
 CLAUSE_END = re.compile(
-    rf",(?!\d{{3}}\b)|、|\bbut\b|\bthen\b|\bhowever\b|\band (?=(?:please )?{VERB})|但是|但|不过|然后|接着|而是"
+    rf",(?!\d{{3}}\b)|、|\bbut\b|\bthen\b|\bhowever\b|\band (?=(?:please )?{VERB})|但是|但|不过|然后|接着"
+    rf"|而是"
     r"|(?<![要别不想])再(?=训练|启动|开始)|并且?(?=训练|告诉|显示|列出|停|比较|测试)",
     re.IGNORECASE | re.ASCII,
 )
@@ -35,7 +37,7 @@ class Clause:
 
 
 def normalise(request: str) -> str:
-    """NFKC, without control and invisible characters and lone surrogates; one kind of dash, quote and space."""
+    """NFKC, without control and invisible characters and lone surrogates; one kind of dash and quote."""
     text = request[: LIMIT + 1].replace("，", ", ")
     text = re.sub(r"[⁺⁻⁰¹²³⁴-⁹]{1,4}", lambda match: "^" + match[0].translate(SUPERSCRIPT), text)
     text = unicodedata.normalize("NFKC", visible(text)).translate(MARKS)

@@ -1,0 +1,120 @@
+"""Looking at runs that exist, watching and stopping them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from environments.policies.operator import names
+from environments.policies.operator.answers import ENDED, run_lines, state_name, status_text
+from environments.policies.operator.conversation import Conversation
+from environments.policies.operator.intents import Intent, Stop
+from environments.policies.operator.steps import Call, Procedure, Result, must, text
+from environments.policies.operator.watching import follow, results_text
+from environments.policies.operator.wording import Voice, shorten
+
+
+def _run_named(subject: str, say: Voice) -> Generator[Call, Result, str | None]:
+    """The id of the run that `subject` names; None where it names none, which means the newest."""
+    words = names.named(subject)
+    if not words:
+        return None
+    listing = yield from must(
+        Call("rl_list_runs", {}, say(f"Looking up which run is {words[0]}.", f"查找 {words[0]} 是哪个运行。"))
+    )
+    found, unknown = names.runs(subject, listing.rows("runs"))
+    # An unknown id goes to the tool as it is: its error names the nearest ones.
+    return found[0] if found else unknown[0]
+
+
+def status(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:
+    run_id = yield from _run_named(intent.subject, say)
+    found = yield from must(
+        Call(
+            "rl_check_status", {"run_id": run_id, "wait": False}, say("Looking at the run.", "查看运行状态。")
+        )
+    )
+    return status_text(found, say)
+
+
+def keep_watching(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:
+    run_id = yield from _run_named(intent.subject, say)
+    return (
+        yield from follow(
+            run_id,
+            say,
+            say("I wait for the next check, an alert or the end.", "等待下一次检查、警报或结束。"),
+            [],
+        )
+    )
+
+
+def results(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:
+    run_id = yield from _run_named(intent.subject, say)
+    found = yield from must(
+        Call("rl_get_results", {"run_id": run_id}, say("Reading the results.", "读取结果。"))
+    )
+    return results_text(found, say, [])
+
+
+def list_runs(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:
+    listing = yield from must(Call("rl_list_runs", {}, say("Looking up the runs.", "查看运行列表。")))
+    rows = listing.rows("runs")
+    if not rows:
+        return say("There are no runs yet.", "还没有任何运行。")
+    return say("Runs, newest first:\n", "运行（从新到旧）：\n") + run_lines(rows, say)
+
+
+def stop(intent: Stop, say: Voice, conversation: Conversation) -> Procedure:
+    words = names.content_words(intent.subject)
+    targets: list[str | None] = [None]
+    if intent.every or words:
+        listing = yield from must(
+            Call("rl_list_runs", {}, say("Looking up which runs go on.", "查看正在进行的运行。"))
+        )
+        active = [row for row in listing.rows("runs") if row.get("state") not in ENDED]
+        if not active:
+            return say("No run is going on, so there is nothing to stop.", "没有正在进行的运行，无需停止。")
+        if intent.every:
+            targets = [text(row.get("id")) for row in active]
+        else:
+            found, _ = names.runs(intent.subject, active)
+            targets = [*(found or _by_environment(intent.subject, active))]
+        if not targets:
+            said = shorten(" ".join(words))
+            return say(
+                f'No run that goes on is called "{said}", so I stopped none. These go on:\n',
+                f"正在进行的运行里没有“{said}”，因此没有停止任何运行。正在进行的：\n",
+            ) + run_lines(active, say)
+    lines = []
+    for target in targets:
+        what = target or say("the newest run", "最新的运行")
+        stopped = yield from must(
+            Call(
+                "rl_stop_training",
+                {"run_id": target, "reason": say("asked for by the person", "用户要求停止")},
+                say(f"Stopping {what}.", f"停止{what}。"),
+            )
+        )
+        run_id, state, step = (
+            text(stopped.data.get("run_id")),
+            state_name(stopped.data, say),
+            stopped.data.get("step"),
+        )
+        at = say(f" at step {step}", f"，停在第 {step} 步") if isinstance(step, int) else ""
+        lines.append(
+            say(
+                f"Run {run_id}: {state}{at}. Its results: rl-cli runs show {run_id}",
+                f"运行 {run_id}：{state}{at}。结果：rl-cli runs show {run_id}",
+            )
+        )
+    return "\n".join(lines)
+
+
+def _by_environment(subject: str, rows: list[dict[str, Any]]) -> list[str]:
+    """The newest of `rows` whose environment `subject` names in words ("the tool math run")."""
+    known = [{"name": name} for name in dict.fromkeys(text(row.get("environment")) for row in rows)]
+    match = names.environment(subject, known)
+    return [
+        text(row.get("id")) for row in rows if match.kind == "exact" and row.get("environment") == match.name
+    ][:1]

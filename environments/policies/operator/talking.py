@@ -1,0 +1,83 @@
+"""Answers that need no tool: help, what a question gets, and why nothing was done."""
+
+from __future__ import annotations
+
+from environments.policies.operator.conversation import Conversation
+from environments.policies.operator.intents import Blocked, Hold, Intent, Unknown
+from environments.policies.operator.steps import Procedure
+from environments.policies.operator.wording import LIMIT, Voice, normalise, shorten
+from prompts.loader import render
+
+
+def help_text(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:
+    return render(f"operator_help{say.prompt_suffix}")
+    yield
+
+
+def how_to_train(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:
+    return render(f"operator_training{say.prompt_suffix}")
+    yield
+
+
+def may_train(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:
+    return say(
+        "A question starts nothing. To start, say it as an order, for example: train gsm8k-mini for 40 steps",
+        "提问不会启动任何训练。要开始，请直接下指令，例如：训练 gsm8k-mini 40 步",
+    )
+    yield
+
+
+def hold(intent: Hold, say: Voice, conversation: Conversation) -> Procedure:
+    if intent.what == "stop":
+        return say("I stop nothing.", "好的，不停止任何运行。")
+    if intent.what == "later":
+        return say(
+            "I cannot do things at a later time: nothing was started or stopped. Ask again when it is time.",
+            "我不能定时执行：没有启动或停止任何运行。到时候请再说一次。",
+        )
+    return say("I start nothing.", "好的，不启动任何训练。")
+    yield
+
+
+def blocked(intent: Blocked, say: Voice, conversation: Conversation) -> Procedure:
+    lines = []
+    for problem in intent.problems:
+        said = shorten(problem.text)
+        lines.append(
+            {
+                "conflict": say(f"Two values for one setting: {said}.", f"同一设置有两个值：{said}。"),
+                "unclear": say(f'I cannot read this setting: "{said}".', f"无法理解这个设置：“{said}”。"),
+                "model": say(
+                    f'"{said}" is no full model name: write it as Hugging Face does: Qwen/Qwen3-0.6B.',
+                    f"“{said}”不是完整的模型名：请按 Hugging Face 的写法，例如 Qwen/Qwen3-0.6B。",
+                ),
+                "restriction": say(
+                    f'I do not understand what is excluded by "{said}".', f"无法理解“{said}”所排除的内容。"
+                ),
+                "condition": say(
+                    f'I cannot act on the condition in "{said}".', f"无法按“{said}”中的条件执行。"
+                ),
+            }[problem.kind]
+        )
+    lines.append(
+        say(
+            "So I did nothing. Say it again without that, or set fields by name, for example grpo.steps=40.",
+            "因此什么都没有做。请去掉这部分再说一次，或直接写字段名，例如 grpo.steps=40。",
+        )
+    )
+    return "\n".join(lines)
+    yield
+
+
+def unknown(intent: Unknown, say: Voice, conversation: Conversation) -> Procedure:
+    if intent.too_long:
+        return say(
+            f"The request is longer than {LIMIT} characters, so I did nothing: say it in a sentence or two.",
+            f"请求超过 {LIMIT} 个字符，因此什么都没有做：请用一两句话说明。",
+        )
+    return cannot(intent.subject, say)
+    yield
+
+
+def cannot(request: str, say: Voice) -> str:
+    return render(f"operator_cannot{say.prompt_suffix}", request=shorten(normalise(request)))
