@@ -22,7 +22,7 @@ WATCHED = ("loss", "grad_norm", "reward/mean", "reward/std", "entropy", "kl", "l
 """Figures that must be finite; elsewhere NaN is an alert."""
 NAMES = {"nan": "NaN", "inf": "infinite", "-inf": "minus infinite"}
 WINDOW = 5
-"""Steps that a figure is averaged over."""
+"""Steps that a figure is judged over."""
 SOLVED = 0.99
 """Validation accuracy from which a lack of signal means that nothing is left to learn."""
 
@@ -276,6 +276,6 @@ def _mean(rows: list[Row], name: str) -> float | None:
 
 
 def _full_window(rows: list[Row], name: str, steps: int = WINDOW) -> float | None:
-    """The mean over the last `steps` rows, or None before there are that many."""
+    """The median of the last `steps` rows, which one odd step does not move; None for fewer rows."""
     values = finite(rows[-steps:], name)
-    return fmean(values) if len(values) == steps else None
+    return median(values) if len(values) == steps else None

@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -228,7 +229,8 @@ class Supervisor:
         """Ends what is left, writes the end, then what may take a moment: the report, the mirror."""
         if self.trainer:
             kill_tree(self.trainer.identity, TERMINATE_SECONDS)
-            self._read()
+            with suppress(OSError):  # nothing may come before the end is written
+                self._read()
         figures: dict[str, Any] = {**self.progress.figures(), "ended": now_text(), "heartbeat": now_text()}
         if state == "failed":
             figures["last_log_lines"] = last_lines(self.run.log_path("trainer"))
@@ -238,7 +240,8 @@ class Supervisor:
         self.writer.drop_reserve()
         self._report()
         self.mirror.finish()
-        self._read()
+        with suppress(OSError):
+            self._read()
         self.writer.update(wandb_url=self.progress.wandb_url, alerts=self.progress.alerts)
 
     def _report(self) -> None:

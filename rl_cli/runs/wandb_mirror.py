@@ -89,6 +89,7 @@ def connect(run: RunDir) -> Any | None:
             if mode == "offline":
                 raise
             _alert(run, f"W&B cannot be reached ({_brief(error)}): the run is kept offline")
+            _end_service()
             mode, session = "offline", open_session(run, "offline")
     except Exception as error:  # whatever wandb raises: the run goes on without it
         _alert(run, f"W&B gets nothing of this run: {_brief(error)}")
@@ -96,6 +97,13 @@ def connect(run: RunDir) -> Any | None:
     url = session.url if mode == "online" else None
     run.append_event("wandb", mode=mode, url=url, dir=str(Path(session.dir).parent))
     return session
+
+
+def _end_service() -> None:
+    """wandb's helper process holds on to the id of a run that could not be opened."""
+    import wandb
+
+    wandb.teardown()
 
 
 def copy(run: RunDir, session: Any) -> None:

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import re
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from rl_cli.core.files import write_json
+from rl_cli.runs.charts import chart, thin, ticks
+from rl_cli.runs.outcome import interval, pick_samples, text_summary
+from rl_cli.runs.report import results, write_report
+from rl_cli.runs.settle import settle
+from rl_cli.runs.store import RunDir, create_run
+from tests.components import browser
+from tests.runs.kit import replay_config, start, steps, until_over
+from tests.runs.series import healthy, with_series
+
+HOSTILE = "</pre></div><script>alert(1)</script><img src=x onerror=alert(2)>\x00\x1b[31m\ud800 & 'q\"</style>"
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attributes)))
+
+
+def finished_run(home: Path) -> RunDir:
+    """A run as one finds it on the disk, with hostile text wherever text can come from outside."""
+    environment = {"name": "gsm8k-mini", "options": {"note": HOSTILE}}
+    run = create_run(replay_config("demo", environment=environment), home)
+    for row in with_series(healthy(40), "loss", ["NaN"]):
+        run.append_metrics(row.pop("phase"), row.pop("step"), **row)
+    for step, which, accuracy in ((0, "initial", 0.2225), (40, "best", 0.8075), (40, "final", 0.8075)):
+        run.append_event("evaluation", which=which, split="test", n=400, accuracy=accuracy, step=step)
+    run.append_event("warm_start", note="The warm start was deliberately imperfect.", path=HOSTILE)
+    run.append_event("decision", by="assistant", what=HOSTILE, reason=HOSTILE)
+    run.append_event("alert", rule="clipped", message=HOSTILE, action=HOSTILE, figures={})
+    for step in range(1, 6):
+        run.append_sample(
+            step=step,
+            task_id=HOSTILE,
+            prompt=[{"role": "user", "content": HOSTILE}],
+            completion=HOSTILE,
+            reward=0.0,
+        )
+    (run.path / "checkpoints" / "step-40").mkdir()
+    run.append_event("checkpoint", step=40, path="/somewhere/else/checkpoints/step-40")
+    gone = {"pid": 1, "started": 1.0, "host": run.state()["host"]}
+    changes = {"state": "running", "supervisor": gone, "started": run.state()["created"], "processes": {}}
+    write_json(run.path / "state.json", {**run.state(), **changes})
+    run.write_exit("trainer", 0, "finished", "all 40 steps done " + HOSTILE)
+    settle(run)
+    return run
+
+
+def test_the_page_stands_alone_and_holds_hostile_text_as_text(home: Path) -> None:
+    page = write_report(finished_run(home)).read_text("utf-8")
+    tags = Tags()
+    tags.feed(page)
+    names = {tag for tag, _ in tags.seen}
+    assert not names & {"script", "img", "link", "iframe", "object", "a"}
+    assert not [name for _, attributes in tags.seen for name in attributes if name.startswith("on")]
+    assert not re.search(r"https?://|url\(|@import", page)
+    assert "&lt;script&gt;alert(1)" in page
+    assert page.count("<style>") == 1
+
+
+def test_the_page_says_what_happened(home: Path) -> None:
+    page = write_report(finished_run(home)).read_text("utf-8")
+    for text in (
+        "Test accuracy went from 0.2225 to 0.8075 (+0.5850) on 400 problems",
+        "deliberately imperfect",
+        "What GRPO added to it: +0.5850",
+        "nothing was trained",
+        "Reward, mean",
+        "assistant",
+        "(trl in the profile)",
+    ):
+        assert text in page
+    assert page.count("<div class='sample'>") == 3
+
+
+def test_results_have_the_keys_of_the_tool(home: Path) -> None:
+    run = finished_run(home)
+    found = results(run)
+    assert set(found) == {"run", "eval", "gain", "report", "checkpoint", "samples", "notes"}
+    assert (found["gain"], found["eval"]["n"]) == (0.585, 400)
+    assert found["checkpoint"] == str(run.path / "checkpoints" / "step-40")
+    assert [sample["step"] for sample in found["samples"]] == [1, 3, 5]
+    assert "0.8075" in text_summary(run)
+
+
+def test_a_run_with_nothing_in_it_has_a_report_too(home: Path) -> None:
+    run = create_run(replay_config("demo"), home)
+    assert "nothing was evaluated" in write_report(run).read_text("utf-8")
+    assert "created" in text_summary(run)
+
+
+def test_a_failed_run_shows_the_end_of_its_log(runs: Path) -> None:
+    run = start(runs, [steps(2), {"log": "<b>about to fail</b>"}, {"crash": "boom"}])
+    until_over(run)
+    page = write_report(run).read_text("utf-8")
+    assert "&lt;b&gt;about to fail" in page
+    assert "RuntimeError: boom" in page
+
+
+def test_a_browser_shows_it(home: Path, tmp_path: Path) -> None:
+    page = write_report(finished_run(home))
+    shot = tmp_path / "page.pdf"
+    command = [
+        browser(),
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--print-to-pdf={shot}",
+        page.as_uri(),
+    ]
+    subprocess.run(command, capture_output=True, timeout=120, check=True)
+    assert shot.stat().st_size > 20_000
+
+
+def test_curves_break_at_what_is_not_finite_and_mark_it() -> None:
+    figure = chart("Loss <x>", [(1, 0.5), (2, 0.4), (3, float("nan")), (4, 0.3), (5, 0.2)])
+    assert figure.count("<polyline") == 2
+    assert "✕" in figure
+    assert "nan" not in figure.lower()
+    assert "<x>" not in figure
+    assert "no figures" in chart("empty", [])
+    assert "<circle" in chart("one", [(1, 2.0)])
+
+
+def test_thinning_keeps_extremes_and_gaps() -> None:
+    points = [(float(i), 0.0) for i in range(10_000)]
+    points[1234], points[5678] = (1234.0, 9.0), (5678.0, float("nan"))
+    kept = thin(points)
+    assert len(kept) < 1000
+    assert (1234.0, 9.0) in kept
+    assert any(x == 5678.0 for x, _ in kept)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (-3e-6, 2e-6), (17, 17), (0.1, 4321), (-5, -4)])
+def test_ticks_are_few_round_and_inside(low: float, high: float) -> None:
+    marks = ticks(low, high, 4)
+    assert 1 <= len(marks) <= 6
+    assert all(low - 1e-12 <= mark <= high + 1e-12 for mark in marks)
+
+
+def test_intervals_and_samples() -> None:
+    low, high = interval(0.8075, 400)
+    assert (round(low, 3), round(high, 3)) == (0.766, 0.843)
+    assert interval(0.0, 400)[0] == 0.0
+    assert [s["step"] for s in pick_samples([{"step": i} for i in range(7)])] == [0, 3, 6]
+    assert pick_samples([]) == []
