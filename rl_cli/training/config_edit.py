@@ -60,14 +60,28 @@ def resolve(
             f"{environment} cannot be learned with the profile {chosen.name}",
             f"its profiles: {', '.join(offered)}" + (f"; {stand_in} can stand in for it" if stand_in else ""),
         )
-    start = starting_config(environment, chosen, extra_dir)
-    wanted = {field: value for field, value in values.items() if field not in _FIXED}
-    return edit(start, wanted | spread(changes or {}))
+    wanted = {field: value for field, value in values.items() if field not in _FIXED} | spread(changes or {})
+    start = starting_config(environment, chosen, extra_dir, _options(wanted))
+    return edit(start, wanted)
 
 
-def starting_config(environment: str, profile: Profile, extra_dir: Path | str | None = None) -> RunConfig:
-    """The profile's defaults with the environment's own; nothing is judged yet."""
-    schema = describe(environment, {}, extra_dir)["options_schema"].get("properties", {})
+def starting_config(
+    environment: str,
+    profile: Profile,
+    extra_dir: Path | str | None = None,
+    wanted_options: dict[str, Any] | None = None,
+) -> RunConfig:
+    """The profile's defaults with the environment's own; nothing is judged yet.
+
+    Args:
+        wanted_options: What the options are going to be: an environment that looks for its data while it is
+            described then looks in the right place.
+    """
+    try:
+        description = describe(environment, wanted_options or {}, extra_dir)
+    except BadUsage:  # named by edit(), with all that is wrong
+        description = describe(environment, {}, extra_dir)
+    schema = description["options_schema"].get("properties", {})
     options = {name: option["default"] for name, option in schema.items() if "default" in option}
     own = not find_environment(environment, extra_dir).builtin
     folder = str(Path(extra_dir).resolve()) if own and extra_dir else None
@@ -92,8 +106,7 @@ def edit(config: RunConfig, changes: dict[str, Any]) -> RunConfig:
 
     edited, broken = _validated(config, accepted)
     problems += broken
-    new_options = {f[len(OPTIONS) + 1 :]: v for f, v in accepted.items() if f.startswith(OPTIONS + ".")}
-    options = config.environment.options | new_options
+    options = config.environment.options | _options(accepted)
     try:
         description = describe(config.environment.name, options, config.environment.folder)
     except BadUsage as error:
@@ -105,6 +118,10 @@ def edit(config: RunConfig, changes: dict[str, Any]) -> RunConfig:
         note = "nothing was changed" if len(changes) > 1 else None
         raise BadUsage("; ".join(dict.fromkeys(problems)), note)
     return edited
+
+
+def _options(changes: dict[str, Any]) -> dict[str, Any]:
+    return {f.removeprefix(OPTIONS + "."): v for f, v in changes.items() if f.startswith(OPTIONS + ".")}
 
 
 def _refuse(field: str, value: Any, current: dict[str, Any], profile: Profile) -> str | None:

@@ -29,10 +29,17 @@ def device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
+def _no_progress_bars() -> None:
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+
+
 def load_tiny(folder: Path) -> Loaded:
     """Loads a tiny model that was saved here."""
     from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
+    _no_progress_bars()
     model = LlamaForCausalLM.from_pretrained(folder, local_files_only=True)
     return Loaded(model, PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True), tiny=True)
 
@@ -49,6 +56,7 @@ def load_pretrained(section: ModelSection, train: bool = True) -> Loaded:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    _no_progress_bars()
     frozen = section.lora is not None or not train
     dtype = getattr(torch, section.dtype) if frozen else torch.float32
     try:

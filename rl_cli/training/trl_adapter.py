@@ -45,11 +45,14 @@ def build_trainer(
     on_step: OnStep,
     on_checkpoint: OnCheckpoint,
     output_dir: Path,
+    drop_weightless: bool = True,
 ) -> Any:
     """A GRPOTrainer whose train() runs config.grpo.steps steps.
 
     Args:
         output_dir: Where TRL writes `checkpoint-<step>` folders.
+        drop_weightless: Leave rows with advantage 0 out of the forward and backward pass, where that changes
+            nothing but the order in which floats are added.
     """
     from datasets import Dataset
     from transformers import PrinterCallback, TrainerCallback
@@ -70,7 +73,8 @@ def build_trainer(
             output["advantages"] = output["advantages"] * signal
             # Exact where the loss is a sum over tokens divided by a count taken before (dapo), and nothing
             # but the advantage puts weight on a row.
-            if self.args.steps_per_generation == 1 and self.beta == 0 and self.num_iterations == 1:
+            whole = self.args.steps_per_generation == 1 and self.num_iterations == 1
+            if drop_weightless and whole and self.beta == 0:
                 output = keep_weighty(output)
             return output
 

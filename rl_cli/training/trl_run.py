@@ -42,9 +42,11 @@ def train(run: RunDir) -> tuple[str, str]:
         except warm_start.Stopped:
             return _stopped(run, "before the warm start was ready")
     assert loaded is not None
+    if run.stop_requested():
+        return _stopped(run, "before GRPO began")
+    if not tiny:
+        run.append_event("phase", name="evaluation")
     with Rollouts(env, make_policy(loaded, f"run:{run.id}"), config.grpo, config.seed) as rollouts:
-        if run.stop_requested():
-            return _stopped(run, "before GRPO began")
         training = _Training(run, config, loaded, rollouts, batches)
         return training.go()
 
@@ -94,8 +96,8 @@ def _warm_started(run: RunDir, config: RunConfig, env: Environment) -> Loaded:
         gate=start.gate,
         note=warm_start.NOTE if start.steps else "There was no warm start (sft.steps is 0).",
     )
-    loaded = load_tiny(start.path)
     run.append_event("phase", name="evaluation")
+    loaded = load_tiny(start.path)
     blank = Loaded(build_model(TinyConfig(), config.seed), loaded.tokenizer, tiny=True)
     with Rollouts(env, make_policy(blank, "untrained"), config.grpo, config.seed) as rollouts:
         _evaluate(run, rollouts, "untrained", config.evaluation.test_tasks, step=0)
@@ -136,7 +138,6 @@ class _Training:
         from transformers import set_seed
 
         tests = self.config.evaluation.test_tasks
-        self.run.append_event("phase", name="evaluation")
         _evaluate(self.run, self.rollouts, "initial", tests, step=0)
         set_seed(self.config.seed)  # a run does not depend on whether its warm start came from the cache
         self.run.append_event("phase", name="grpo")

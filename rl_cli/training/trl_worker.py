@@ -7,6 +7,7 @@ it does.
 
 from __future__ import annotations
 
+import errno
 import shutil
 import sys
 import traceback
@@ -16,6 +17,10 @@ from rl_cli.core.errors import RlCliError
 from rl_cli.core.files import explain_os_error
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.training.process import prepare_process
+
+
+SPARE_BYTES = 64 * 1024
+"""Less free space than this is a full disk."""
 
 
 def main(argv: list[str]) -> int:
@@ -28,16 +33,23 @@ def main(argv: list[str]) -> int:
         outcome, reason = train(run)
     except RlCliError as error:
         reason = str(error)
-    except OSError as error:
-        traceback.print_exc()
-        reason = str(explain_os_error(error))
     except Exception as error:  # whatever it is, the run must say that it failed and why
         traceback.print_exc()
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
+        reason = _explain(error, run)
     code = 0 if outcome in ("finished", "stopped") else 1
     print(f"{outcome}: {reason}", flush=True)
     _leave(run, code, outcome, reason)
     return code
+
+
+def _explain(error: Exception, run: RunDir) -> str:
+    """One line. Libraries that write weights have errors of their own for a disk that is full."""
+    full = "No space left" in str(error) or shutil.disk_usage(run.path).free < SPARE_BYTES
+    if full:
+        error = OSError(errno.ENOSPC, "no space left", str(run.path))
+    if isinstance(error, OSError):
+        return str(explain_os_error(error))
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
 
 
 def _leave(run: RunDir, code: int, outcome: str, reason: str) -> None:

@@ -124,8 +124,10 @@ def test_unknown_names_come_with_the_nearest():
 
 
 def test_a_dataset_too_small_for_one_step_is_refused(tmp_path: Path):
-    rows = [{"question": f"What is {n} + 1?", "answer": f"#### {n + 1}"} for n in range(12)]
-    for split in ("train", "test"):
+    for split, start in (("train", 0), ("test", 100)):
+        rows = [
+            {"question": f"What is {n} + 1?", "answer": f"#### {n + 1}"} for n in range(start, start + 12)
+        ]
         (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     path = {"environment.options.path": str(tmp_path)}
     with pytest.raises(
