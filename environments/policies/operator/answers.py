@@ -135,13 +135,12 @@ def reward_line(progress: dict[str, Any], say: Voice) -> str:
     """The reward so far, "" before there is one."""
     if figure(progress.get("reward_last")) is None:
         return ""
-    first, last, best, idle, share = (
-        show(progress.get(key))
-        for key in ("reward_first", "reward_last", "reward_best", "steps_since_best", "signal_share")
-    )
+    keys = ("reward_first", "reward_last", "reward_best", "signal_share")
+    first, last, best, share = (show(progress.get(key)) for key in keys)
+    idle = progress.get("steps_since_best")
     return say(
-        f"reward {first} -> {last} (best {best}, {steps_ago(progress.get('steps_since_best'))}), share of groups with signal {share}",
-        f"奖励 {first} -> {last}（最好 {best}，{idle} 步之前），有信号的组占比 {share}",
+        f"reward {first} -> {last} (best {best} {steps_ago(idle)}), share of groups with signal {share}",
+        f"奖励 {first} -> {last}（最好 {best}，{show(idle)} 步之前），有信号的组占比 {share}",
     )
 
 

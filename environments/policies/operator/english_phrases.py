@@ -193,7 +193,8 @@ PHRASES: list[tuple[Act, re.Pattern[str]]] = [
         (
             Act.HOW,
             r"""
-            \b(?:how|what|why|when|explain|describe|tell me|should|shall|is|are)\b.*\b(?:train(?:ing|ed)?|grpo)\b
+            \b(?:how|what|why|when|explain|describe|tell me|should|shall)\b.*\b(?:train(?:ing|ed)?|grpo)\b
+            \b(?:is|are)\b.*\b(?:train(?:ing|ed)?|grpo)\b
             \b(?:does|do|did|can|could|would|may|might|if|whether|wonder)\b.*\b(?:train(?:ing|ed)?|grpo)\b
             \b(?:teach me|learn about|about)\b.*\b(?:train|training|grpo)\b
             \b(?:how|what|why|explain|describe|about|if)\b.*\b(?:fine-?tun\w+|post-?training)\b

@@ -13,9 +13,9 @@ from environments.policies.operator.answers import (
 from environments.policies.operator.choosing import NotChosen, choose, unmatched
 from environments.policies.operator.conversation import Conversation
 from environments.policies.operator.intents import EditConfig, Intent, Select
+from environments.policies.operator.preparing import keep_tasks_per_step, refused_settings
 from environments.policies.operator.steps import Call, Procedure, Result, must, text
 from environments.policies.operator.talking import cannot
-from environments.policies.operator.preparing import keep_tasks_per_step, refused_settings
 from environments.policies.operator.wording import Voice, shorten
 
 

@@ -1,4 +1,4 @@
-"""From an order to train to a draft that is ready: the environment chosen, the settings applied and read back."""
+"""From an order to train to a draft that is ready: environment chosen, settings applied and read back."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Tested:
     """Where the samples are."""
 
 
-def test_inference(config: dict[str, Any], say: Voice, begun: str) -> Generator[Call, Result, Tested]:
+def check_inference(config: dict[str, Any], say: Voice, begun: str) -> Generator[Call, Result, Tested]:
     """Tests the starting checkpoint. Few groups without signal are no proof: then more are tried once."""
     tested = yield from must(Call("rl_test_inference", {}, begun))
     row = _figures(tested)
@@ -39,9 +39,6 @@ def test_inference(config: dict[str, Any], say: Voice, begun: str) -> Generator[
         tested = yield from must(Call("rl_test_inference", arguments, again))
         row = _figures(tested)
     return Tested(inference_line(row, say), _problem(row, say), text(tested.data.get("file")))
-
-
-test_inference.__test__ = False  # type: ignore[attr-defined]  # the name is the tool's, it is no test of ours
 
 
 def _figures(tested: Result) -> dict[str, Any]:
@@ -75,9 +72,9 @@ def _problem(row: dict[str, Any], say: Voice) -> str:
         )
     if accuracy == 0:
         return say(
-            "No group has signal: no task is ever solved, so GRPO has no success to learn from; easier tasks or "
-            "a better starting checkpoint help",
-            "没有任何组有信号：一道题都没做对过，GRPO 没有成功样本可学；需要更容易的题目或更好的起始检查点",
+            "No group has signal: no task is ever solved, so GRPO has no success to learn from; easier tasks "
+            "or a better starting checkpoint help",
+            "没有任何组有信号：一道题都没做对过，GRPO 无成功样本可学；需要更易的题目或更好的起始检查点",
         )
     return say(
         "No group has signal: within each group all rewards are equal, so GRPO has nothing to compare",

@@ -10,7 +10,7 @@ from environments.policies.operator.conversation import Conversation
 from environments.policies.operator.intents import TestInference, Train
 from environments.policies.operator.preparing import prepare
 from environments.policies.operator.steps import Call, Procedure, Result, ToolFailed, must
-from environments.policies.operator.testing import test_inference
+from environments.policies.operator.testing import check_inference
 from environments.policies.operator.watching import watch
 from environments.policies.operator.wording import Voice
 
@@ -40,7 +40,7 @@ def only_test(intent: TestInference, say: Voice, conversation: Conversation) -> 
         draft = yield from prepare(Train(intent.subject), say, conversation, plan)
     except NotChosen as error:
         return str(error)
-    tested = yield from test_inference(
+    tested = yield from check_inference(
         draft.config, say, say("Testing the starting checkpoint.", "测试起始检查点。")
     )
     lines = [say(f"Inference test: {tested.figures}.", f"推理测试：{tested.figures}。")]
@@ -55,7 +55,7 @@ def _start(
     draft = yield from prepare(intent, say, conversation, _plan(intent, say))
     config = config_line(draft.config, say)
     begun = say(f"Config: {config}. Before training I test inference.", f"配置：{config}。训练前先测试推理。")
-    tested = yield from test_inference(draft.config, say, begun)
+    tested = yield from check_inference(draft.config, say, begun)
     if tested.problem and not intent.anyway:
         raise NotStarted(
             say(

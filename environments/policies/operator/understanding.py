@@ -63,6 +63,8 @@ def understand(request: str) -> list[Intent]:
     if len(request) > LIMIT:
         return [Unknown(too_long=True)]
     text = normalise(request)
+    if len(text) > LIMIT:  # one letter can become eighteen (NFKC)
+        return [Unknown(too_long=True)]
     if not re.search(r"\w", text):
         return [Help()]
     settings, rest = read_settings(text)
@@ -76,17 +78,17 @@ def understand(request: str) -> list[Intent]:
     if starts and not later:
         return _training(starts, others, settings, rest)
 
-    intents: list[Intent] = [Hold("later")] if starts else []
+    intents: list[Intent] = [Hold(what="later")] if starts else []
     for reading in others:
         intent = _intent(reading, settings, later)
         if intent and intent not in intents:
             intents.append(intent)
-    if done := [intent for intent in intents if intent != Hold("train")]:
+    if done := [intent for intent in intents if intent != Hold(what="train")]:
         return done
     if intents:
         return intents[:1]
     if later:
-        return [Hold("later")]
+        return [Hold(what="later")]
     if settings.changes:
         return [EditConfig(text, settings)]
     return [Bare(text)] if len(text.split()) <= 5 and len(text) <= 60 else [Unknown(text)]
@@ -137,10 +139,10 @@ def _intent(reading: Reading, settings: Settings, later: bool = False) -> Intent
     """What one clause asks for, training apart; None where it asks for nothing known."""
     act, text = reading.act, reading.text
     if reading.negated:
-        return Hold("stop") if act is Act.STOP else Hold("train") if act is Act.TRAIN else None
+        return Hold(what="stop") if act is Act.STOP else Hold(what="train") if act is Act.TRAIN else None
     if act is Act.STOP:
         if later:
-            return Hold("later")
+            return Hold(what="later")
         if reading.question:
             return Status(text)
         if reading.conditional:

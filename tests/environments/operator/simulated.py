@@ -72,7 +72,7 @@ def error(kind: str, message: str, hint: str | None = None) -> dict[str, Any]:
 
 
 def run(**changes: Any) -> dict[str, Any]:
-    base = {
+    base: dict[str, Any] = {
         "id": RUN_ID,
         "state": "running",
         "reason": None,

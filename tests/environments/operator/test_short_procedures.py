@@ -1,0 +1,170 @@
+"""Everything but training, played against simulated tools."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.environments.operator.simulated import EVAL, RUN_ID, Tools, check, end, error, inference, play, run
+
+ONE = run(id="gsm8k-mini-1", state="finished", eval=EVAL, step=40)
+TWO = run(id="gsm8k-mini-2", state="finished", eval=EVAL | {"final": 0.6}, step=40)
+TOOL = run(id="tool-math-1", state="running", environment="tool-math")
+
+
+def test_environments_are_listed_with_what_cannot_be_trained() -> None:
+    tools = Tools()
+    answer = play("list the environments", tools).answer
+    assert tools.called == ["list_environments"]
+    assert "- tool-math: Arithmetic with a calculator tool." in answer
+    assert "not trainable here: profile single-gpu needs a GPU" in answer
+    assert "stand-in: gsm8k-mini" in answer
+
+
+def test_describe() -> None:
+    tools = Tools()
+    answer = play("介绍 gsm8k-mini", tools).answer
+    assert tools.called == ["list_environments", "describe_environment"]
+    assert "测试 1319" in answer
+    assert "Ann has 3 apples" in answer
+
+
+def test_status_is_one_look() -> None:
+    tools = Tools()
+    answer = play("how is it going?", tools).answer
+    assert tools.calls == [("rl_check_status", {"run_id": None, "wait": False})]
+    assert "grpo step 12 of 40" in answer
+    assert "0.213 -> 0.547" in answer
+    assert "0.84" in answer
+
+
+def test_status_of_a_failed_run_says_why() -> None:
+    tools = Tools(checks=[check("now", state="failed", reason="loss is NaN at step 7")])
+    answer = play("status", tools).answer
+    assert "failed" in answer
+    assert "loss is NaN at step 7" in answer
+
+
+def test_a_run_is_found_by_the_start_of_its_id() -> None:
+    tools = Tools(runs=[ONE | {"id": RUN_ID}, TWO])
+    play("status of gsm8k-mini-2026", tools)
+    assert tools.arguments("rl_check_status")[0]["run_id"] == RUN_ID
+
+
+def test_an_unknown_run_is_the_tools_to_refuse() -> None:
+    refusal = error("bad_usage", "unknown run 'gsm8k-mini-9'", "did you mean gsm8k-mini-1?")
+    tools = Tools(runs=[ONE], answers={"rl_get_results": refusal})
+    assert "did you mean gsm8k-mini-1?" in play("results of gsm8k-mini-9", tools).answer
+
+
+@pytest.mark.parametrize(
+    ("request_", "part"), [("stop the run", "stopping at step 12"), ("停止训练", "停在第 12 步")]
+)
+def test_stop(request_: str, part: str) -> None:
+    tools = Tools()
+    assert part in play(request_, tools).answer
+    assert tools.called == ["stop_training"]
+
+
+def test_stop_by_environment_and_all() -> None:
+    second = run(id="gsm8k-mini-3")
+    tools = Tools(runs=[TOOL, second, ONE])
+    play("stop the gsm8k-mini run", tools)
+    play("stop the tool math run", tools)
+    assert [stop["run_id"] for stop in tools.arguments("rl_stop_training")] == ["gsm8k-mini-3", "tool-math-1"]
+    tools.calls.clear()
+    play("stop all runs", tools)
+    assert [stop["run_id"] for stop in tools.arguments("rl_stop_training")] == ["tool-math-1", "gsm8k-mini-3"]
+
+
+def test_stop_of_what_does_not_run_stops_nothing() -> None:
+    tools = Tools(runs=[TOOL, ONE])
+    answer = play("stop the chess run", tools).answer
+    assert tools.called == ["list_runs"]
+    assert "tool-math-1" in answer
+
+
+def test_watch_goes_to_the_end_and_reports() -> None:
+    tools = Tools(checks=[check(), end()])
+    assert "0.8125" in play("keep watching", tools).answer
+    assert tools.called == ["check_status", "check_status", "get_results"]
+
+
+def test_compare_names_the_better_run_with_its_figures() -> None:
+    tools = Tools(runs=[ONE, TWO, TOOL])
+    answer = play("compare the last two runs", tools).answer
+    assert tools.called == ["list_runs", "get_results", "get_results"]
+    assert "gsm8k-mini-1 is better: 0.8125 against 0.6" in answer
+
+
+@pytest.mark.parametrize(
+    ("runs", "part"),
+    [
+        ([ONE, TWO | {"eval": EVAL | {"final": 0.80}}], "no more than chance"),
+        ([ONE, TWO | {"environment": "tool-math"}], "different environments"),
+        ([ONE, TWO | {"eval": EVAL | {"final": None}}], "none is called better"),
+        ([ONE], "needs two"),
+        ([], "needs two"),
+    ],
+)
+def test_compare_says_when_it_cannot_say(runs: list[dict[str, object]], part: str) -> None:
+    assert part in play("compare the last two runs", Tools(runs=runs)).answer
+
+
+def test_compare_by_name() -> None:
+    tools = Tools(runs=[TOOL, ONE, TWO])
+    play("compare gsm8k-mini-1 and gsm8k-mini-2", tools)
+    assert [found["run_id"] for found in tools.arguments("rl_get_results")] == [
+        "gsm8k-mini-1",
+        "gsm8k-mini-2",
+    ]
+
+
+def test_list_runs() -> None:
+    assert (
+        "- gsm8k-mini-1 (gsm8k-mini): finished, step 40 of 40, accuracy 0.2175 -> 0.8125"
+        in play("list runs", Tools(runs=[ONE])).answer
+    )
+    assert play("list runs", Tools()).answer == "There are no runs yet."
+
+
+def test_inference_test_without_training() -> None:
+    tools = Tools(answers={"rl_test_inference": inference(accuracy=0.25)})
+    answer = play("test inference on gsm8k-mini", tools).answer
+    assert "accuracy 0.25 on 3 tasks (48 rollouts)" in answer
+    assert "start_training" not in tools.called
+
+
+def test_config_is_selected_edited_and_shown() -> None:
+    tools = Tools()
+    history = play("use gsm8k-mini", tools).messages
+    history = play("set the learning rate to 1e-4", tools, history).messages
+    assert "grpo.learning_rate = 0.0001" in play("show the config", tools, history).answer
+    assert "start_training" not in tools.called
+
+
+def test_editing_without_a_draft_tells_the_hint() -> None:
+    assert "call rl_select_environment first" in play("set grpo.steps=20", Tools()).answer
+
+
+@pytest.mark.parametrize(
+    ("request_", "part"),
+    [
+        ("help", "no language model"),
+        ("帮助", "不是语言模型"),
+        ("are you a language model?", "a fixed procedure, no language model"),
+        ("write a long poem about the sea", 'cannot do that: "write a long poem about the sea"'),
+        ("写一首诗", "ANTHROPIC_API_KEY"),
+        ("what is the weather today?", "--model provider/name"),
+    ],
+)
+def test_it_says_what_it_is_and_what_it_can_do(request_: str, part: str) -> None:
+    assert part in play(request_, Tools()).answer
+
+
+def test_orders_are_carried_out_one_after_the_other_until_one_fails() -> None:
+    tools = Tools()
+    play("stop the run and show results", tools)
+    assert tools.called == ["stop_training", "get_results"]
+    tools = Tools(answers={"rl_stop_training": error("refused", "not approved")})
+    play("stop the run and train gsm8k-mini", tools)
+    assert tools.called == ["stop_training"]
