@@ -31,11 +31,11 @@ class BackendSection(Section):
 
 
 class LoraSection(Section):
-    rank: int = Field(16, ge=1, le=1024)
+    rank: int = Field(default=16, ge=1, le=1024)
     """Rank of the adapter matrices."""
-    alpha: int = Field(32, ge=1)
+    alpha: int = Field(default=32, ge=1)
     """Scale of the adapter: its output is multiplied by alpha / rank."""
-    dropout: float = Field(0.0, ge=0, lt=1)
+    dropout: float = Field(default=0.0, ge=0, lt=1)
     """Dropout on the adapter's input."""
 
 
@@ -49,55 +49,55 @@ class ModelSection(Section):
 
 
 class SftSection(Section):
-    steps: int = Field(300, ge=0)
+    steps: int = Field(default=300, ge=0)
     """Optimiser steps of the supervised warm start; 0 leaves it out."""
-    rows: int = Field(3000, ge=1)
+    rows: int = Field(default=3000, ge=1)
     """Worked solutions to learn from."""
-    batch_size: int = Field(64, ge=1)
+    batch_size: int = Field(default=64, ge=1)
     """Rows per step."""
-    learning_rate: float = Field(3e-3, gt=0)
+    learning_rate: float = Field(default=3e-3, gt=0)
     """Peak learning rate, constant after the warm-up."""
-    warmup_steps: int = Field(20, ge=0)
+    warmup_steps: int = Field(default=20, ge=0)
     """Steps of linear warm-up."""
-    gate: float = Field(0.15, ge=0, le=1)
+    gate: float = Field(default=0.15, ge=0, le=1)
     """GRPO starts once this validation measure is reached (see docs/formats.md, `warm_start`)."""
-    max_steps: int = Field(600, ge=0)
+    max_steps: int = Field(default=600, ge=0)
     """Give up on the gate after this many steps in total."""
 
 
 class GrpoSection(Section):
-    steps: int = Field(40, ge=1)
+    steps: int = Field(default=40, ge=1)
     """Optimiser steps, each on fresh rollouts."""
-    batch_size: int = Field(256, ge=2)
+    batch_size: int = Field(default=256, ge=2)
     """Rollouts per step; a multiple of group_size."""
-    group_size: int = Field(8, ge=2)
+    group_size: int = Field(default=8, ge=2)
     """Rollouts per task."""
-    micro_batch_size: int | None = Field(None, ge=1)
+    micro_batch_size: int | None = Field(default=None, ge=1)
     """Rollouts per forward and backward pass, to bound memory; null takes the whole batch at once."""
-    learning_rate: float = Field(3e-4, gt=0)
+    learning_rate: float = Field(default=3e-4, gt=0)
     """Constant learning rate."""
-    temperature: float = Field(1.0, gt=0)
+    temperature: float = Field(default=1.0, gt=0)
     """Sampling temperature of the rollouts."""
-    max_new_tokens: int = Field(20, ge=1)
+    max_new_tokens: int = Field(default=20, ge=1)
     """New tokens per completion of the model."""
-    max_turns: int = Field(4, ge=1)
+    max_turns: int = Field(default=4, ge=1)
     """Completions per rollout, for environments with tools."""
-    kl_beta: float = Field(0.0, ge=0)
+    kl_beta: float = Field(default=0.0, ge=0)
     """Weight of the KL penalty against the starting checkpoint."""
-    clip_epsilon: float = Field(0.2, gt=0, lt=1)
+    clip_epsilon: float = Field(default=0.2, gt=0, lt=1)
     """Clipping of the probability ratio."""
-    checkpoint_every: int = Field(10, ge=1)
+    checkpoint_every: int = Field(default=10, ge=1)
     """Steps between checkpoints."""
     generation: Literal["auto", "in-process", "vllm"] = "in-process"
     """Who samples: the trainer's own model, or vLLM colocated on the same GPU; auto: vllm where installed."""
 
 
 class EvaluationSection(Section):
-    test_tasks: int = Field(400, ge=1)
+    test_tasks: int = Field(default=400, ge=1)
     """Test problems for `initial` and `final`, answered greedily."""
-    validation_tasks: int = Field(128, ge=1)
+    validation_tasks: int = Field(default=128, ge=1)
     """Validation problems, answered greedily during training."""
-    every: int = Field(10, ge=1)
+    every: int = Field(default=10, ge=1)
     """Steps between validations."""
 
 
@@ -109,24 +109,24 @@ class TrackingSection(Section):
 
 
 class HealthSection(Section):
-    stall_seconds: float = Field(900, gt=0)
+    stall_seconds: float = Field(default=900, gt=0)
     """Stop as failed when no progress was written for this long."""
-    no_signal_batches: int = Field(5, ge=1)
+    no_signal_batches: int = Field(default=5, ge=1)
     """Stop as failed after this many steps in a row in which no group carried signal."""
-    target_accuracy: float | None = Field(None, gt=0, le=1)
+    target_accuracy: float | None = Field(default=None, gt=0, le=1)
     """Stop as finished when validation accuracy reaches this."""
-    plateau_patience: int | None = Field(None, ge=2)
+    plateau_patience: int | None = Field(default=None, ge=2)
     """Stop as finished after this many validations without a new best; null never does."""
-    stop_grace_seconds: float = Field(60, ge=0)
+    stop_grace_seconds: float = Field(default=60, ge=0)
     """How long a stopped worker may take to save before its process tree is ended."""
-    first_check_seconds: float = Field(120, gt=0)
+    first_check_seconds: float = Field(default=120, gt=0)
     """The first judgement by the assistant is due this long after training starts."""
-    check_every_seconds: float = Field(1800, gt=0)
+    check_every_seconds: float = Field(default=1800, gt=0)
     """Judgements after the first one."""
 
 
 class BudgetSection(Section):
-    max_hours: float | None = Field(None, gt=0)
+    max_hours: float | None = Field(default=None, gt=0)
     """Wall-clock bound of the whole run."""
     deadline: str | None = None
     """Stop as stopped at this time, e.g. 2026-03-01T18:00:00+01:00."""
@@ -149,7 +149,7 @@ class RunConfig(Section):
     """The named set of defaults that this config started from."""
     environment: EnvironmentSection
     backend: BackendSection = BackendSection()
-    seed: int = Field(0, ge=0, lt=2**31)
+    seed: int = Field(default=0, ge=0, lt=2**31)
     """Seeds data, initialisation and sampling."""
     model: ModelSection = ModelSection()
     sft: SftSection = SftSection()

@@ -61,7 +61,7 @@ def load_pretrained(section: ModelSection, train: bool = True) -> Loaded:
     dtype = getattr(torch, section.dtype) if frozen else torch.float32
     try:
         tokenizer = AutoTokenizer.from_pretrained(section.name, padding_side="left")
-        model = AutoModelForCausalLM.from_pretrained(section.name, dtype=dtype)
+        model: Any = AutoModelForCausalLM.from_pretrained(section.name, dtype=dtype)
     except (OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0]
         raise WorkFailed(
@@ -75,7 +75,8 @@ def load_pretrained(section: ModelSection, train: bool = True) -> Loaded:
         tokenizer.pad_token = tokenizer.eos_token
     if section.lora and train:
         model = add_lora(model, section.lora)
-    return Loaded(model.to(device()), tokenizer, tiny=False)
+    model.to(device())
+    return Loaded(model, tokenizer, tiny=False)
 
 
 def load_checkpoint(folder: Path, section: ModelSection) -> Loaded:

@@ -68,8 +68,8 @@ def train_sft(
     gate: float | None = None
     stopped = False
 
-    class Watch(TrainerCallback):  # type: ignore[misc]
-        def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any], **kwargs: Any) -> None:
+    class Watch(TrainerCallback):
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
             if "loss" in logs:
                 on_figures(
                     state.global_step,

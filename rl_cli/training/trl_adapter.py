@@ -60,8 +60,12 @@ def build_trainer(
 
     grpo, tasks = config.grpo, config.tasks_per_step
 
-    class RolloutTrainer(GRPOTrainer):  # type: ignore[misc]
+    class RolloutTrainer(GRPOTrainer):
         """Hands the step's rows to rollout_func, and leaves rows out that cannot change the weights."""
+
+        rows: Rows
+        figures: dict[str, Any]
+        args: Any
 
         def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
             self.task_numbers = [row["task"] for row in inputs]
@@ -112,7 +116,7 @@ def build_trainer(
             "verdict": rows.rewards,
         }
 
-    class Watch(TrainerCallback):  # type: ignore[misc]
+    class Watch(TrainerCallback):
         trainer: Any = None
         started = 0.0
         tokens = 0
@@ -123,7 +127,7 @@ def build_trainer(
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             self.seconds = time.perf_counter() - self.started
 
-        def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any], **kwargs: Any) -> None:
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
             if "loss" not in logs:
                 return
             figures = dict(self.trainer.figures)

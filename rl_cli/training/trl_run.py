@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from environments.base import Environment, ScoredGroup, Task
+from environments.base import Environment, ScoredGroup, Split, Task
 from environments.catalogue import load_environment
 from rl_cli.core.errors import WorkFailed
 from rl_cli.runs.run_dir import RunDir
@@ -106,7 +106,7 @@ def _warm_started(run: RunDir, config: RunConfig, env: Environment) -> Loaded:
 
 def _evaluate(run: RunDir, rollouts: Rollouts, which: str, count: int, step: int) -> float:
     """Evaluates, writes the event, and returns the accuracy."""
-    split = "validation" if which == "validation" else "test"
+    split: Split = "validation" if which == "validation" else "test"
     result = rollouts.evaluate(split, count)
     accuracy = round(result.accuracy or 0.0, 6)
     run.append_event(
