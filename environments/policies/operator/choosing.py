@@ -17,12 +17,10 @@ class Chosen:
     """A selected environment."""
 
     name: str
-    wanted: str
-    """What was asked for; another name than `name` where a stand-in was selected."""
     selection: Result
     """The result of rl_select_environment."""
     note: str
-    """What the final report repeats about the choice, "" where there is nothing to say."""
+    """Why it is a stand-in, as the final report repeats it; "" where it is what was asked for."""
 
 
 class NotChosen(Exception):
@@ -86,25 +84,23 @@ def choose(
     about = say(f"{wanted} has tasks: {sizes}. ", f"{wanted} 的任务数：{sizes}。") if sizes else ""
     selection = yield _select(wanted, profile, say(f"{about}Selecting it.", f"{about}选定它。"))
     if selection.ok:
-        return Chosen(wanted, wanted, selection, text(selection.data.get("note")))
+        return Chosen(wanted, selection, "")
     if selection.kind != "cannot_train_here":
         raise ToolFailed(selection)
 
     stand_in = text(row.get("stand_in"))
-    why = selection.message or text(row.get("why_not"))
-    real = text(described.data.get("how_to_train_it")) or selection.hint
-    how = say(f" To train {wanted} itself: {real}", f" 要真正训练 {wanted}：{real}") if real else ""
+    why = selection.message.rstrip(".")
+    if wanted not in why:
+        why = say(f"{wanted} cannot be trained here: {why}", f"{wanted} 无法在本机训练：{why}")
+    real = text(described.data.get("how_to_train_it"))
+    how = say(f" To train {wanted} itself: {real}", f"要真正训练 {wanted}：{real}") if real else ""
     if not any(other.get("name") == stand_in and other.get("trainable_here") is True for other in rows):
-        raise NotChosen(
-            say(f"{wanted} cannot be trained here: {why}.{how}", f"{wanted} 无法在本机训练：{why}。{how}")
-        )
-    note = say(
-        f"{wanted} cannot be trained here: {why}. I train {stand_in} in its place.{how}",
-        f"{wanted} 无法在本机训练：{why}。改为训练 {stand_in}。{how}",
-    )
+        hint = f" ({selection.hint})" if selection.hint and not how else ""
+        raise NotChosen(say(f"{why}{hint}.{how}", f"{why}{hint}。{how}"))
+    note = say(f"{why}. I train {stand_in} in its place.{how}", f"{why}。改为训练 {stand_in}。{how}")
     # A profile was asked for with the other environment in mind; the stand-in has its own.
     selection = yield from must(_select(stand_in, None, note))
-    return Chosen(stand_in, wanted, selection, note)
+    return Chosen(stand_in, selection, note)
 
 
 def _select(name: str, profile: str | None, say: str) -> Call:

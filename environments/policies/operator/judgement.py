@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from environments.policies.operator.answers import show, steps_ago
@@ -10,13 +12,15 @@ from environments.policies.operator.steps import figure, text
 from environments.policies.operator.wording import Voice
 
 FALL_SHARE = 0.2
-"""A reward this share below its best has fallen ..."""
+"""After an alert about the reward, a level this share below the best is a fall ..."""
+CRASH_SHARE = 0.5
+"""... and without one, this share; the best of many noisy steps lies well above their level ..."""
 FALL_LEAST = 0.05
-"""... if it is also this much below it (near zero, shares are noise) ..."""
+"""... if it is also this much below it ..."""
 FALL_STEPS = 10
-"""... and has had no new best for this many steps."""
+"""... and there was no new best for this many steps."""
 COLLAPSE_SHARE = 0.1
-"""With collapsed entropy, this share below the best is enough."""
+"""With collapsed entropy, a level this share below the best is enough."""
 IDLE_SHARE = 0.4
 """No new best for this share of the planned steps ..."""
 IDLE_STEPS = 30
@@ -34,21 +38,22 @@ class Judgement:
     """One sentence with the figures, in the language of the request."""
 
 
-def judge(say: Voice, progress: dict[str, Any], alerts: list[dict[str, Any]]) -> Judgement:
+def judge(say: Voice, status: Mapping[str, Any], new: list[dict[str, Any]]) -> Judgement:
     """Stops a run that gets worse or no longer pays; anything else goes on, with the reason.
 
     Args:
         say: The language.
-        progress: The `progress` object of rl_check_status; any of its figures may be missing.
-        alerts: The alerts that are new at this check.
+        status: A result of rl_check_status; any of its figures may be missing.
+        new: Those of its alerts that are new at this check.
     """
+    for alert in new:
+        if alert.get("rule") in ("validation_falling", "logprob_mismatch"):
+            return Judgement(True, text(alert.get("message")))
+    known = status.get("progress")
+    progress: dict[str, Any] = known if isinstance(known, dict) else {}
     step, total = figure(progress.get("step")), figure(progress.get("total_steps"))
     first, last = figure(progress.get("reward_first")), figure(progress.get("reward_last"))
     best, idle = figure(progress.get("reward_best")), figure(progress.get("steps_since_best"))
-    rules = {text(alert.get("rule")) for alert in alerts}
-    for alert in alerts:
-        if alert.get("rule") in ("validation_falling", "logprob_mismatch"):
-            return Judgement(True, text(alert.get("message")))
     if first is None or last is None or best is None or idle is None:
         return Judgement(
             False, say("there are no reward figures to judge by yet", "还没有可供判断的奖励数据")
@@ -58,24 +63,34 @@ def judge(say: Voice, progress: dict[str, Any], alerts: list[dict[str, Any]]) ->
         f"reward {show(first)} at first, {show(last)} now, best {show(best)} {steps_ago(idle)}",
         f"奖励最初 {show(first)}，现在 {show(last)}，最好 {show(best)}（{show(idle)} 步之前）",
     )
-    drop = best - last
-    if drop >= max(FALL_SHARE * abs(best), FALL_LEAST) and idle >= FALL_STEPS:
+    level = _level(status.get("recent"), last)
+    drop = best - level
+    rules = {text(alert.get("rule")) for alert in _rows(status.get("alerts"))}
+    share = FALL_SHARE if any("reward" in rule for rule in rules) else CRASH_SHARE
+    if drop >= max(share * abs(best), FALL_LEAST) and idle >= FALL_STEPS:
         return Judgement(True, say(f"the reward has been falling: {figures}", f"奖励一直在下降：{figures}"))
-    if any("entropy" in rule for rule in rules) and drop >= max(COLLAPSE_SHARE * abs(best), FALL_LEAST):
+    collapsed = any("entropy" in rule for rule in rules)
+    if collapsed and drop >= max(COLLAPSE_SHARE * abs(best), FALL_LEAST):
         return Judgement(
             True, say(f"entropy collapsed and the reward falls: {figures}", f"熵塌缩且奖励下降：{figures}")
         )
-    if "no_gain" in rules and last - first < GAIN_LEAST:
+    if "no_gain" in rules and level - first < GAIN_LEAST:
         return Judgement(
             True, say(f"half of the steps brought no gain: {figures}", f"过半步数没有带来提升：{figures}")
         )
-    if (
-        step is not None
-        and total
-        and idle >= max(IDLE_STEPS, IDLE_SHARE * total)
-        and total - step > REST_SHARE * total
-    ):
+    rest = total - step if step is not None and total else 0
+    if total and idle >= max(IDLE_STEPS, IDLE_SHARE * total) and rest > REST_SHARE * total:
         return Judgement(True, say(f"it no longer improves: {figures}", f"已不再提升：{figures}"))
-    if last - first >= GAIN_LEAST and drop < max(FALL_SHARE * abs(best), FALL_LEAST):
+    if level - first >= GAIN_LEAST:
         return Judgement(False, say(f"it is above where it began: {figures}", f"高于起点：{figures}"))
     return Judgement(False, say(f"too early to call it off: {figures}", f"还不到中止的时候：{figures}"))
+
+
+def _rows(value: object) -> list[dict[str, Any]]:
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+
+
+def _level(recent: object, last: float) -> float:
+    """The mean reward of the recent steps, `last` where there are too few to average."""
+    rewards = [v for row in _rows(recent) if (v := figure(row.get("reward/mean"))) is not None]
+    return fmean(rewards) if len(rewards) >= 3 else last

@@ -11,7 +11,7 @@ from environments.policies.operator.answers import changed_line, failure_text, s
 from environments.policies.operator.choosing import NotChosen, choose, unmatched
 from environments.policies.operator.conversation import Conversation
 from environments.policies.operator.intents import Train
-from environments.policies.operator.steps import Call, Result, must
+from environments.policies.operator.steps import Call, Result, must, text
 from environments.policies.operator.wording import Voice, shorten
 
 
@@ -72,7 +72,8 @@ def _configure(
     selection: Result, intent: Train, changes: dict[str, Any], say: Voice, notes: list[str]
 ) -> Generator[Call, Result, Draft]:
     """Edits the draft where settings were asked for, and reads it back."""
-    said = say("Selected with its defaults.", "已选定，使用默认配置。")
+    profile = text(selection.data.get("profile"))
+    said = say(f"Selected with profile {profile}.", f"已选定，配置档 {profile}。")
     kept = keep_tasks_per_step(selection.section("config"), changes, intent.settings.tasks_per_step)
     if changes:
         line = say(f"Setting {settings_line(changes)}.", f"设置 {settings_line(changes)}。")
@@ -118,10 +119,11 @@ def keep_tasks_per_step(
 
 
 def refused_settings(edited: Result, changes: dict[str, Any], locked: dict[str, Any], say: Voice) -> str:
-    """Why the config tool took none of the changes, with the reasons of locked fields."""
+    """Why the config tool took none of the changes, with the reasons of locked fields and sections."""
     why = [
         f"{name}: {reason}"
         for name, reason in locked.items()
-        if name in changes and str(reason) not in edited.message
+        if any(field == name or field.startswith(f"{name}.") for field in changes)
+        and str(reason) not in edited.message
     ]
     return "\n".join([failure_text(edited, say), *why])

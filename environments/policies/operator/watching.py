@@ -82,7 +82,7 @@ def follow(run_id: str | None, say: Voice, line: str, notes: list[str]) -> Proce
         if run.get("state") == "stopping":
             line = say(f"{said}: it is stopping; I wait for the end.", f"{said}：正在停止，等待结束。")
             continue
-        verdict = judge(say, progress, new)
+        verdict = judge(say, status.data, new)
         if not verdict.stop:
             line = say(f"{said}. It goes on: {verdict.reason}.", f"{said}。继续：{verdict.reason}。")
             continue
@@ -151,7 +151,7 @@ def results_text(results: Result, say: Voice, notes: list[str]) -> str:
     if path := text(results.data.get("report")):
         lines.append(say(f"Report: {path}", f"报告：{path}"))
     if failed:
-        return "\n".join([*lines, _logs(name, say)])
+        return "\n".join([*lines, *_log_lines(results.data), _logs(name, say)])
     return "\n".join(
         [
             *lines,
@@ -183,6 +183,12 @@ def ending(run: dict[str, Any], say: Voice) -> list[str]:
     if alerts:
         lines.append(alert_lines(alerts[-3:], say))
     return lines
+
+
+def _log_lines(data: dict[str, Any]) -> list[str]:
+    """The end of the trainer's log, where the results have it."""
+    found = data.get("last_log_lines")
+    return [f"  {line}" for line in found[-10:] if isinstance(line, str)] if isinstance(found, list) else []
 
 
 def _logs(name: str, say: Voice) -> str:

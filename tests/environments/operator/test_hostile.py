@@ -21,8 +21,9 @@ from tests.environments.operator.simulated import NAMES, TOOLS, Tools, end, play
 
 OFFERED = NAMES.split()
 WORDS = """
-    train 训练 gsm8k gsm8k-mini tool-math steps 步 lr 2e-4 学习率 groups of 16 每组 seed 种子 until 90% 不要 don't
-    stop 停止 the run 运行 compare 比较 how 怎么 ? ？ , ， . 。 if 如果 and then 然后 １２ 1,000 = grpo.steps=3
+    train 训练 gsm8k gsm8k-mini tool-math steps 步 lr 2e-4 学习率 groups of 16 每组 seed 种子 until 90%
+    不要 don't stop 停止 the run 运行 compare 比较 how 怎么 ? ？ , ， . 。 if 如果 and then 然后 １２ 1,000
+    = grpo.steps=3
 """
 ORDER_WORDS = [*WORDS.split(), "\x00", "\u202e", "\ud800"]
 json_values = st.recursive(
@@ -59,7 +60,7 @@ def test_any_tool_result_is_survived(name: str, result: str) -> None:
     def call(called: str, arguments: dict[str, Any]) -> Any:
         return json.loads(result) if called == name and is_json(result) else real(called, arguments)
 
-    tools.call = call  # type: ignore[method-assign]
+    tools.call = call  # type: ignore
     assert play("stop all runs and train gsm8k-mini", tools, limit=80).answer
 
 

@@ -21,6 +21,7 @@ VALIDATION = {
     "message": "validation accuracy fell from 0.6 to 0.4",
     "action": "stop",
 }
+FALLING = {"rule": "reward_falling", "message": "reward fell from 0.560 to 0.400", "action": "stop"}
 CLIPPED = {"rule": "clipped", "message": "60% were cut off", "action": "raise grpo.max_new_tokens"}
 
 
@@ -29,9 +30,15 @@ CLIPPED = {"rule": "clipped", "message": "60% were cut off", "action": "raise gr
     [
         ({}, [], False),
         ({}, [CLIPPED], False),
-        ({"reward_last": 0.40, "steps_since_best": 12}, [], True),
-        ({"reward_last": 0.40, "steps_since_best": 3}, [], False),
-        ({"reward_best": 0.03, "reward_last": 0.01, "reward_first": 0.02, "steps_since_best": 12}, [], False),
+        ({"reward_last": 0.40, "steps_since_best": 12}, [FALLING], True),
+        ({"reward_last": 0.40, "steps_since_best": 12}, [], False),
+        ({"reward_last": 0.25, "steps_since_best": 12}, [], True),
+        ({"reward_last": 0.40, "steps_since_best": 3}, [FALLING], False),
+        (
+            {"reward_best": 0.03, "reward_last": 0.01, "reward_first": 0.02, "steps_since_best": 12},
+            [FALLING],
+            False,
+        ),
         ({"reward_last": 0.48, "steps_since_best": 4}, [ENTROPY], True),
         ({}, [ENTROPY], False),
         ({"reward_last": 0.22, "reward_best": 0.25, "steps_since_best": 9}, [NO_GAIN], True),
@@ -49,12 +56,22 @@ CLIPPED = {"rule": "clipped", "message": "60% were cut off", "action": "raise gr
     ],
 )
 def test_stop_or_go_on(progress: dict[str, Any], alerts: list[dict[str, Any]], stop: bool) -> None:
-    assert judge(Voice("train"), PROGRESS | progress, alerts).stop is stop
+    status = {"progress": PROGRESS | progress, "alerts": alerts, "recent": []}
+    assert judge(Voice("train"), status, alerts).stop is stop
+
+
+def test_a_level_is_judged_and_not_one_bad_step() -> None:
+    progress = PROGRESS | {"reward_last": 0.40, "steps_since_best": 12}
+    steady = [{"reward/mean": value} for value in (0.55, 0.54, 0.56, 0.55, 0.40)]
+    status = {"progress": progress, "alerts": [FALLING], "recent": steady}
+    assert not judge(Voice("train"), status, [FALLING]).stop
+    falling = [{"reward/mean": value} for value in (0.44, 0.42, 0.41, 0.42, 0.40)]
+    assert judge(Voice("train"), status | {"recent": falling}, []).stop
 
 
 def test_the_reason_has_the_figures_in_both_languages() -> None:
     for request in ("train", "训练"):
-        reason = judge(Voice(request), PROGRESS, []).reason
+        reason = judge(Voice(request), {"progress": PROGRESS}, []).reason
         assert all(figure in reason for figure in ("0.213", "0.547", "0.561")), reason
 
 

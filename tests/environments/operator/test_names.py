@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from environments.policies.operator.names import environment, runs
@@ -47,7 +49,7 @@ def test_words_that_say_nothing_known_are_reported() -> None:
 
 
 def test_a_name_in_chinese_is_found_without_spaces() -> None:
-    rows = [*ENVIRONMENTS, {"name": "数独", "description": "Sudoku."}]
+    rows: list[dict[str, Any]] = [*ENVIRONMENTS, {"name": "数独", "description": "Sudoku."}]
     assert environment("训练数独环境", rows).name == "数独"
 
 
