@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from environments.parsers import hermes
 from environments.parsers.base import Parsed, ParsedCall, ParseError
 from environments.policies.base import PolicyError
-from rl_cli.core.messages import Message, assistant, tool_call, user
+from rl_cli.core.messages import Message, ToolCall, assistant, tool_call, user
 
 Tools = list[dict[str, Any]]
 
@@ -104,7 +104,7 @@ class ChatTemplateRenderer:
         self._tokenizer = tokenizer
         self._parse = parse
         self._marker = f"reply{secrets.token_hex(8)}"
-        closing = self._ids(self._closing([]))
+        closing = self._ids(self._after_reply([], [], []))
         special = set(tokenizer.all_special_ids)
         self._stop_ids = frozenset(
             ([tokenizer.eos_token_id] if stop_ids is None else list(stop_ids))
@@ -123,24 +123,24 @@ class ChatTemplateRenderer:
         Raises:
             PolicyError: the template does not close the assistant's turn in the same way when more follows.
         """
-        closing = self._closing(tools)
-        calls = before[-1].get("tool_calls", []) if closing else []
-        blank = [tool_call(call["id"], call["function"]["name"], "{}") for call in calls]
-        text = self._render([user("?"), assistant(self._marker, blank), *new], tools, ready=True)
-        after = text[text.rindex(self._marker) + len(self._marker) :]
-        start = after.find(closing)
-        if start < 0:
+        closing = self._after_reply([], [], tools)
+        calls = [
+            tool_call(call["id"], call["function"]["name"], "{}") for call in before[-1].get("tool_calls", [])
+        ]
+        alone = self._after_reply(calls, [], tools)
+        followed = self._after_reply(calls, new, tools)
+        if not (alone.endswith(closing) and followed.startswith(alone)):
             raise PolicyError("the chat template closes a turn differently when more follows")
-        ids = self._ids(after[start:])
+        ids = self._ids(followed[len(alone) - len(closing) :])
         return ids[1:] if ids and ids[0] == last_id and last_id in self._stop_ids else ids
 
     def read(self, ids: list[int], tools: Tools) -> Parsed:
         text = self._tokenizer.decode([i for i in ids if i not in self._stop_ids], skip_special_tokens=False)
         return self._parse(text)
 
-    def _closing(self, tools: Tools) -> str:
-        """What the template writes after the content of an assistant message at the end of a conversation."""
-        text = self._render([user("?"), assistant(self._marker)], tools, ready=False)
+    def _after_reply(self, calls: list[ToolCall], new: list[Message], tools: Tools) -> str:
+        """What the template writes after the content of an assistant message with these calls, and then."""
+        text = self._render([user("?"), assistant(self._marker, calls), *new], tools, ready=bool(new))
         return text[text.rindex(self._marker) + len(self._marker) :]
 
     def _render(self, messages: list[Message], tools: Tools, ready: bool) -> str:

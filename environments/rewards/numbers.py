@@ -19,6 +19,10 @@ from environments.rewards.answer_text import plain, visible
 
 LONGEST_NUMBER = 400
 """Digits; a longer number is refused."""
+LONGEST_STATEMENT = 400
+"""Characters after "the answer is" in which its number stands."""
+MOST_STATEMENTS = 50
+"""Of "the answer is", from the end, that are searched for a number."""
 LARGEST_EXPONENT = 100
 """Of powers of ten, such as 2e3."""
 
@@ -113,9 +117,10 @@ def _stated(text: str) -> _Value | None:
     if marker >= 0:
         line = text[marker:].lstrip("#").lstrip(" ").split("\n", 1)[0]
         return _first_value(line)
-    for statement in reversed(list(_STATEMENT.finditer(text))):
-        end = _SENTENCE_END.search(text, statement.end())
-        value = _first_value(text[statement.end() : end.start() if end else None])
+    for statement in list(_STATEMENT.finditer(text))[:-MOST_STATEMENTS:-1]:
+        said = text[statement.end() : statement.end() + LONGEST_STATEMENT]
+        end = _SENTENCE_END.search(said)
+        value = _first_value(said[: end.start()] if end else said)
         if value:
             return value
     return _last_value(text)
