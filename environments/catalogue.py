@@ -147,7 +147,7 @@ def _read(path: Path, builtin: bool) -> Iterator[EnvironmentInfo]:
         return EnvironmentInfo(path.stem, "", (), None, path, module, builtin, problem)
 
     try:
-        tree = ast.parse(path.read_bytes(), filename=str(path))
+        tree = ast.parse(importlib.util.decode_source(path.read_bytes()), filename=str(path))
     except (OSError, SyntaxError, ValueError, RecursionError) as error:
         where = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
         yield broken(f"cannot be parsed: {getattr(error, 'msg', None) or error}{where}")

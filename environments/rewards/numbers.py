@@ -117,7 +117,7 @@ def _stated(text: str) -> _Value | None:
     if marker >= 0:
         line = text[marker:].lstrip("#").lstrip(" ").split("\n", 1)[0]
         return _first_value(line)
-    for statement in list(_STATEMENT.finditer(text))[:-MOST_STATEMENTS:-1]:
+    for statement in list(_STATEMENT.finditer(text))[-MOST_STATEMENTS:][::-1]:
         said = text[statement.end() : statement.end() + LONGEST_STATEMENT]
         end = _SENTENCE_END.search(said)
         value = _first_value(said[: end.start()] if end else said)

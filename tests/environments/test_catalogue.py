@@ -1,0 +1,150 @@
+"""Listing without importing, a person's own files, and describing in a child process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from environments.catalogue import describe, list_environments, load_environment
+from rl_cli.core.errors import BadUsage, WorkFailed
+
+GOOD = '''
+"""Mine."""
+from collections.abc import Iterator
+from environments.base import Environment, EnvironmentConfig, Reward, Task
+from rl_cli.core.messages import user
+
+print("printed while it is imported")
+
+class Options(EnvironmentConfig):
+    size: int = 3
+    """How many tasks."""
+
+class Mine(Environment):
+    name = "mine"
+    description: str = "My own."
+    profiles = ("cpu-demo", "single-gpu")
+    Config = Options
+
+    def tasks(self, split, seed) -> Iterator[Task]:
+        return (Task(f"mine/{split}/{n}", {"n": n}) for n in range(self.config.size))
+
+    def prompt(self, task):
+        return [user(f"Say {task.data['n']}.")]
+
+    async def reward(self, task, rollout, ctx):
+        """1 if it
+        says n."""
+        return Reward(1.0)
+'''
+HEAD = "from environments.base import Environment\n"
+BROKEN = {
+    "syntax.py": "class X(\n",
+    "computed.py": HEAD + 'class X(Environment):\n    name = "computed"\n    description = str(3)\n',
+    "nameless.py": HEAD + 'class X(Environment):\n    description = "x"\n',
+    "nothing.py": "x = 1\n",
+    "taken.py": HEAD + 'class X(Environment):\n    name = "gsm8k-mini"\n    description = "x"\n',
+    "latin.py": "# \xe9\n".encode("latin-1"),
+}
+CRASHES = (
+    HEAD
+    + 'class X(Environment):\n    name = "crashes"\n    description = "x"\n\nraise OSError("no such thing")\n'
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "my envs"
+    folder.mkdir()
+    for name, text in {"good.py": GOOD, "crashes.py": CRASHES, "_helper.py": "(", **BROKEN}.items():
+        (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    (folder / "notes.txt").write_text("not Python")
+    return folder
+
+
+def test_the_built_in_ones_are_listed() -> None:
+    found = {info.name: info for info in list_environments()}
+    assert {"gsm8k", "gsm8k-mini", "tool-math"} <= set(found)
+    assert found["gsm8k"].stand_in == "gsm8k-mini"
+    assert found["gsm8k-mini"].profiles == ("cpu-demo",)
+    assert all(info.problem is None and info.builtin and info.description for info in found.values())
+
+
+def test_broken_files_are_listed_with_their_problem_and_break_nothing(folder: Path) -> None:
+    own = {info.path.name: info for info in list_environments(folder) if not info.builtin}
+    assert set(own) == {"good.py", "crashes.py", *BROKEN}
+    assert own["good.py"].problem is None
+    assert (own["good.py"].name, own["good.py"].profiles) == ("mine", ("cpu-demo", "single-gpu"))
+    assert "line 1" in (own["syntax.py"].problem or "")
+    assert "literal" in (own["computed.py"].problem or "")
+    assert "literal" in (own["nameless.py"].problem or "")
+    assert "no class" in (own["nothing.py"].problem or "")
+    assert "taken by" in (own["taken.py"].problem or "")
+    assert "parsed" in (own["latin.py"].problem or "")
+    assert own["crashes.py"].problem is None  # listing does not run it
+
+
+def test_listing_imports_no_environment(folder: Path) -> None:
+    code = (
+        "import sys; from environments.catalogue import list_environments; "
+        f"list_environments({str(folder)!r}); "
+        "own = ('environments.gsm8k', '_rl_cli_environment', 'torch'); "
+        "print([m for m in sys.modules if m.startswith(own)])"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_missing_folder_is_no_error(tmp_path: Path) -> None:
+    assert list_environments(tmp_path / "none") == list_environments()
+
+
+def test_loading_names_what_is_wrong(folder: Path) -> None:
+    assert load_environment("mine", {"size": 5}, folder).config.model_dump() == {"size": 5}
+    with pytest.raises(BadUsage, match=r"size: .*integer.*; siez: no such option \(did you mean size"):
+        load_environment("mine", {"size": "many", "siez": 1}, folder)
+    with pytest.raises(BadUsage, match=r"gsm8k-mni.*did you mean gsm8k-mini"):
+        load_environment("gsm8k-mni")
+    with pytest.raises(BadUsage, match="cannot be parsed"):
+        load_environment("syntax", {}, folder)
+    with pytest.raises(BadUsage, match="it has no options"):
+        load_environment("gsm8k-mini", {"size": 1})
+
+
+def test_describing_a_built_in_one() -> None:
+    answer = describe("tool-math")
+    assert answer["sizes"] == {"train": None, "validation": None, "test": None}
+    assert answer["toolsets"] == ["math"]
+    assert answer["has_warm_start"]
+    assert answer["example"]["messages"][0]["role"] == "user"
+    assert answer["problem"] is None
+
+
+def test_describing_a_persons_own_in_a_child(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    answer = describe("mine", {"size": 2}, folder)
+    assert answer["sizes"] == {"train": 2, "validation": 2, "test": 2}
+    assert answer["reward"] == "1 if it says n."
+    assert answer["example"] == {
+        "task_id": "mine/train/0",
+        "messages": [{"role": "user", "content": "Say 0."}],
+    }
+    assert answer["options_schema"]["properties"]["size"]["description"] == "How many tasks."
+    assert capfd.readouterr().out == ""
+
+
+def test_a_failure_while_describing_is_one_clear_line(folder: Path) -> None:
+    with pytest.raises(WorkFailed, match="OSError: no such thing") as failed:
+        describe("crashes", {}, folder)
+    assert "\n" not in str(failed.value)
+    with pytest.raises(BadUsage, match="siez"):
+        describe("mine", {"siez": 2}, folder)
+
+
+def test_data_that_cannot_be_had_is_said_and_the_rest_described(tmp_path: Path) -> None:
+    answer = describe("gsm8k", {"path": str(tmp_path / "none")})
+    assert "there is no file or folder" in answer["problem"]
+    assert answer["sizes"] is None
+    assert answer["reward"]
