@@ -185,10 +185,11 @@ def accuracy_line(evaluation: object, gain: object, say: Voice) -> str:
     initial, final = figure(known.get("initial")), figure(known.get("final"))
     if initial is None and final is None:
         return ""
-    n = show(known.get("n"))
+    none = say("not measured", "未测")
+    before, after = (none if value is None else show(value) for value in (initial, final))
     line = say(
-        f"Accuracy on {n} test problems: initial {show(initial)} -> final {show(final)}",
-        f"在 {n} 道测试题上的准确率：初始 {show(initial)} -> 最终 {show(final)}",
+        f"Accuracy on {show(known.get('n'))} test problems: initial {before} -> final {after}",
+        f"在 {show(known.get('n'))} 道测试题上的准确率：初始 {before} -> 最终 {after}",
     )
     if figure(gain) is not None:
         line += say(f", gain {show(gain)}", f"，提升 {show(gain)}")

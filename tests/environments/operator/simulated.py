@@ -53,7 +53,7 @@ CONFIG = {
     "grpo.learning_rate": 0.0003,
 }
 EVAL = {"n": 400, "untrained": 0.0, "initial": 0.2175, "best": 0.82, "final": 0.8125}
-RUN_ID = "gsm8k-mini-20260102-030405-a1b2"
+RUN_ID = "20260102-030405-gsm8k-mini"
 PROGRESS = {
     "phase": "grpo",
     "step": 12,

@@ -55,13 +55,13 @@ def test_a_name_in_chinese_is_found_without_spaces() -> None:
 
 def test_runs_by_id_by_start_and_by_environment() -> None:
     rows = [
-        {"id": "gsm8k-mini-20260103-000000-beef", "environment": "gsm8k-mini"},
-        {"id": "gsm8k-mini-20260102-030405-a1b2", "environment": "gsm8k-mini"},
-        {"id": "tool-math-20260101-000000-cafe", "environment": "tool-math"},
+        {"id": "20260103-000000-gsm8k-mini", "environment": "gsm8k-mini"},
+        {"id": "20260102-030405-gsm8k-mini", "environment": "gsm8k-mini"},
+        {"id": "20260101-000000-tool-math", "environment": "tool-math"},
     ]
     newest, older, tool = (row["id"] for row in rows)
     assert runs(f"compare {older} and {tool.upper()}", rows) == ([older, tool], [])
-    assert runs("stop gsm8k-mini-20260102", rows) == ([older], [])
+    assert runs("stop 20260102-03", rows) == ([older], [])
     assert runs("results of gsm8k-mini", rows) == ([newest], [])
-    assert runs("show gsm8k-mini-2027", rows) == ([], ["gsm8k-mini-2027"])
+    assert runs("show 20270101-gsm8k", rows) == ([], ["20270101-gsm8k"])
     assert runs("show the last run", rows) == ([], [])

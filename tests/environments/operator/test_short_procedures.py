@@ -6,9 +6,9 @@ import pytest
 
 from tests.environments.operator.simulated import EVAL, RUN_ID, Tools, check, end, error, inference, play, run
 
-ONE = run(id="gsm8k-mini-1", state="finished", eval=EVAL, step=40)
-TWO = run(id="gsm8k-mini-2", state="finished", eval=EVAL | {"final": 0.6}, step=40)
-TOOL = run(id="tool-math-1", state="running", environment="tool-math")
+ONE = run(id="20260103-000001-gsm8k-mini", state="finished", eval=EVAL, step=40)
+TWO = run(id="20260103-000002-gsm8k-mini", state="finished", eval=EVAL | {"final": 0.6}, step=40)
+TOOL = run(id="20260103-000003-tool-math", state="running", environment="tool-math")
 
 
 def test_environments_are_listed_with_what_cannot_be_trained() -> None:
@@ -46,14 +46,19 @@ def test_status_of_a_failed_run_says_why() -> None:
 
 def test_a_run_is_found_by_the_start_of_its_id() -> None:
     tools = Tools(runs=[ONE | {"id": RUN_ID}, TWO])
-    play("status of gsm8k-mini-2026", tools)
+    play("status of 20260102-0304", tools)
     assert tools.arguments("rl_check_status")[0]["run_id"] == RUN_ID
 
 
 def test_an_unknown_run_is_the_tools_to_refuse() -> None:
-    refusal = error("bad_usage", "unknown run 'gsm8k-mini-9'", "did you mean gsm8k-mini-1?")
+    refusal = error(
+        "bad_usage", "unknown run '20260109-000000-gsm8k-mini'", "did you mean 20260103-000001-gsm8k-mini?"
+    )
     tools = Tools(runs=[ONE], answers={"rl_get_results": refusal})
-    assert "did you mean gsm8k-mini-1?" in play("results of gsm8k-mini-9", tools).answer
+    assert (
+        "did you mean 20260103-000001-gsm8k-mini?"
+        in play("results of 20260109-000000-gsm8k-mini", tools).answer
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,21 +71,27 @@ def test_stop(request_: str, part: str) -> None:
 
 
 def test_stop_by_environment_and_all() -> None:
-    second = run(id="gsm8k-mini-3")
+    second = run(id="20260103-000004-gsm8k-mini")
     tools = Tools(runs=[TOOL, second, ONE])
     play("stop the gsm8k-mini run", tools)
     play("stop the tool math run", tools)
-    assert [stop["run_id"] for stop in tools.arguments("rl_stop_training")] == ["gsm8k-mini-3", "tool-math-1"]
+    assert [stop["run_id"] for stop in tools.arguments("rl_stop_training")] == [
+        "20260103-000004-gsm8k-mini",
+        "20260103-000003-tool-math",
+    ]
     tools.calls.clear()
     play("stop all runs", tools)
-    assert [stop["run_id"] for stop in tools.arguments("rl_stop_training")] == ["tool-math-1", "gsm8k-mini-3"]
+    assert [stop["run_id"] for stop in tools.arguments("rl_stop_training")] == [
+        "20260103-000003-tool-math",
+        "20260103-000004-gsm8k-mini",
+    ]
 
 
 def test_stop_of_what_does_not_run_stops_nothing() -> None:
     tools = Tools(runs=[TOOL, ONE])
     answer = play("stop the chess run", tools).answer
     assert tools.called == ["list_runs"]
-    assert "tool-math-1" in answer
+    assert "20260103-000003-tool-math" in answer
 
 
 def test_watch_goes_to_the_end_and_reports() -> None:
@@ -93,7 +104,7 @@ def test_compare_names_the_better_run_with_its_figures() -> None:
     tools = Tools(runs=[ONE, TWO, TOOL])
     answer = play("compare the last two runs", tools).answer
     assert tools.called == ["list_runs", "get_results", "get_results"]
-    assert "gsm8k-mini-1 is better: 0.8125 against 0.6" in answer
+    assert "20260103-000001-gsm8k-mini is better: 0.8125 against 0.6" in answer
 
 
 @pytest.mark.parametrize(
@@ -112,16 +123,16 @@ def test_compare_says_when_it_cannot_say(runs: list[dict[str, object]], part: st
 
 def test_compare_by_name() -> None:
     tools = Tools(runs=[TOOL, ONE, TWO])
-    play("compare gsm8k-mini-1 and gsm8k-mini-2", tools)
+    play("compare 20260103-000001-gsm8k-mini and 20260103-000002-gsm8k-mini", tools)
     assert [found["run_id"] for found in tools.arguments("rl_get_results")] == [
-        "gsm8k-mini-1",
-        "gsm8k-mini-2",
+        "20260103-000001-gsm8k-mini",
+        "20260103-000002-gsm8k-mini",
     ]
 
 
 def test_list_runs() -> None:
     assert (
-        "- gsm8k-mini-1 (gsm8k-mini): finished, step 40 of 40, accuracy 0.2175 -> 0.8125"
+        "- 20260103-000001-gsm8k-mini (gsm8k-mini): finished, step 40 of 40, accuracy 0.2175 -> 0.8125"
         in play("list runs", Tools(runs=[ONE])).answer
     )
     assert play("list runs", Tools()).answer == "There are no runs yet."

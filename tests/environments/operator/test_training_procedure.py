@@ -270,6 +270,28 @@ def test_a_failed_run_is_never_called_finished() -> None:
     assert "finished" not in answer
 
 
+def test_the_log_of_a_failed_run_is_shown_where_the_results_have_it() -> None:
+    failed: dict[str, Any] = {
+        "run": run(state="failed", reason="the trainer died"),
+        "eval": {},
+        "gain": None,
+        "notes": [],
+    }
+    results = {"ok": True, **failed, "last_log_lines": ["step 12", "CUDA error"]}
+    answer = play(
+        "train gsm8k-mini", Tools(checks=[end("failed")], answers={"rl_get_results": results})
+    ).answer
+    assert "  step 12\n  CUDA error" in answer
+    assert "finished" not in answer
+
+
+def test_a_figure_that_is_missing_is_called_missing() -> None:
+    results = odd_results()
+    results["eval"] = results["eval"] | {"final": None}
+    answer = play("train gsm8k-mini", Tools(answers={"rl_get_results": results | {"gain": None}})).answer
+    assert "initial 0.1919 -> final not measured" in answer
+
+
 @pytest.mark.parametrize("request_", ["train gsm8k-mini", "训练 gsm8k-mini"])
 def test_an_interrupted_wait_leaves_the_run_alone(request_: str) -> None:
     tools = Tools(checks=[check("interrupted")])
