@@ -1,4 +1,7 @@
-"""Which act a Chinese clause asks for: the first verb decides, what precedes it may take it back."""
+"""Which act a Chinese clause asks for: the first verb decides, what precedes it may take it back.
+
+As in English, an order to train may begin only with what orders begin with.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from environments.policies.operator.chinese_phrases import (
     ASKS,
     CONDITION,
     HARMLESS,
+    LEADS,
     NEGATION,
     POLITE,
     WHETHER,
@@ -36,7 +40,7 @@ def read(clause: str, asks: bool, has_settings: bool) -> Reading:
             text=text,
             negated=True,
         )
-    if act in (Act.TRAIN, Act.MAYBE_TRAIN) and WHETHER.search(text):
+    if act in (Act.TRAIN, Act.MAYBE_TRAIN) and (WHETHER.search(text) or not _leads(text[:start])):
         act = Act.HOW
     question = (asks or ASKS.search(text) is not None) and not POLITE.search(text)
     return Reading(
@@ -46,6 +50,13 @@ def read(clause: str, asks: bool, has_settings: bool) -> Reading:
         restricted=negation is not None and act is not Act.STOP,
         conditional=CONDITION.search(text) is not None,
     )
+
+
+def _leads(before: str) -> bool:
+    """Can an order begin like this? "我想" can, "假设" (suppose) cannot."""
+    while before and (lead := LEADS.match(before)):
+        before = before[lead.end() :]
+    return not before
 
 
 def _trains(act: Act | None) -> bool:

@@ -110,7 +110,7 @@ ORDERS: list[tuple[Act, re.Pattern[str]]] = [
 """Verbs of orders; they count only where an order has its verb."""
 WEAK = _compiled(
     one_of(r"""
-    ^(?:start|restart|begin|launch|run|learn|teach|kick off)\b
+    ^(?:start|restart|begin|launch|run|rerun|re-run|repeat|learn|teach|kick off)\b
     ^(?:make|build|create|produce|give me|get me)\b.{0,80}\bmodel\b
     ^(?:i|we)(?:'d| would)? (?:want|need|like)\b.{0,80}\bmodel\b
     """)

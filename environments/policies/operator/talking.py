@@ -32,8 +32,8 @@ def hold(intent: Hold, say: Voice, conversation: Conversation) -> Procedure:
         return say("I stop nothing.", "好的，不停止任何运行。")
     if intent.what == "later":
         return say(
-            "I cannot do things at a later time: nothing was started or stopped. Ask again when it is time.",
-            "我不能定时执行：没有启动或停止任何运行。到时候请再说一次。",
+            "Nothing was started or stopped: I act at once or not at all. Ask again when it is time.",
+            "没有启动或停止任何运行：我只能立即执行，不能定时。到时候请再说一次。",
         )
     return say("I start nothing.", "好的，不启动任何训练。")
     yield
@@ -45,6 +45,7 @@ def blocked(intent: Blocked, say: Voice, conversation: Conversation) -> Procedur
         said = shorten(problem.text)
         lines.append(
             {
+                "several": say("One environment at a time.", "一次只能训练一个环境。"),
                 "conflict": say(f"Two values for one setting: {said}.", f"同一设置有两个值：{said}。"),
                 "unclear": say(f'I cannot read this setting: "{said}".', f"无法理解这个设置：“{said}”。"),
                 "model": say(

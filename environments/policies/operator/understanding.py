@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from environments.policies.operator import chinese, chinese_phrases, english, english_phrases
+from environments.policies.operator import chinese, chinese_phrases, english, english_phrases, names
 from environments.policies.operator.acts import Act, Reading
 from environments.policies.operator.intents import (
     Bare,
@@ -49,6 +49,10 @@ GOES_WRONG = re.compile(
     re.IGNORECASE,
 )
 EVERY = re.compile(r"\b(?:all|every|everything|both)\b|所有|全部|都停", re.IGNORECASE)
+ALL_ENVIRONMENTS = re.compile(
+    r"\b(?:all|every|both|each)\b.{0,20}\b(?:environments?|envs?|them)\b|(?:所有|全部|每个).{0,4}环境",
+    re.IGNORECASE,
+)
 COUNT = re.compile(
     r"\b(?:last|latest|newest|recent)?\s*(\d|two|three|four|five)\s+(?:\w+ ){0,2}?runs?\b|(\d|两|二|三|四"
     r"|五)\s*(?:个|次)",
@@ -89,7 +93,7 @@ def understand(request: str) -> list[Intent]:
         return intents[:1]
     if later:
         return [Hold(what="later")]
-    if settings.changes:
+    if settings.changes and len(names.content_words(rest)) <= 1:
         return [EditConfig(text, settings)]
     return [Bare(text)] if len(text.split()) <= 5 and len(text) <= 60 else [Unknown(text)]
 
@@ -103,6 +107,7 @@ def _training(starts: list[Reading], others: list[Reading], settings: Settings, 
     if any(reading.question for reading in starts):
         return [MayTrain(subject) if all(r.act is Act.TRAIN for r in starts) else HowToTrain(subject)]
     problems = [*settings.problems, *unread(rest)]
+    problems += [Problem("several", r.text) for r in starts if ALL_ENVIRONMENTS.search(r.text)]
     for reading in [*starts, *others]:
         if reading.act is Act.STOP and not reading.negated and reading not in before:
             named = re.sub(

@@ -74,6 +74,12 @@ PHRASES: dict[type[Intent], str] = {
         训练 gsm8k-mini，不要问我
         训练 gsm8k-mini，如果变差就停止
         用 gsm8k-mini train 60 步
+        帮我跑一个 gsm8k-mini 的训练，60步
+        麻烦训练 gsm8k-mini，谢谢
+        在数学应用题上训练一个模型
+        ok now train it
+        yes, train gsm8k-mini
+        train gsm8k-mini to 90%
         微调一个模型
         """,
     HowToTrain: """
@@ -110,6 +116,12 @@ PHRASES: dict[type[Intent], str] = {
         为什么要训练？
         训练 gsm8k 很难
         训练 gsm8k 需要多久？
+        假设我要训练 gsm8k
+        考虑训练 gsm8k
+        也许可以训练 gsm8k
+        maybe train gsm8k
+        pretend to train gsm8k
+        write a script to train gsm8k
         """,
     MayTrain: """
         Can you train a GSM8K model?
@@ -139,6 +151,10 @@ PHRASES: dict[type[Intent], str] = {
         我不想训练
         明天训练 gsm8k-mini
         训练 gsm8k-mini，先别开始
+        我没说要训练
+        训练 gsm8k-mini 算了
+        I don't want you to train anything
+        under no circumstances train gsm8k-mini
         不要停止训练
         别停
         """,
@@ -155,6 +171,8 @@ PHRASES: dict[type[Intent], str] = {
         stop when it reaches 90%
         训练 gsm8k-mini 但不要用 GPU
         训练 gsm8k-mini 3 轮
+        train all environments
+        do not, under any circumstances, train gsm8k-mini
         达到 90% 就停
         """,
     Status: """
@@ -264,7 +282,7 @@ PHRASES: dict[type[Intent], str] = {
         run a smoke test
         测试 gsm8k-mini
         """,
-    ShowConfig: "show the config\nwhat is the learning rate?\n查看配置\n学习率是多少？",
+    ShowConfig: "训练之前先看看配置\nshow the config\nwhat is the learning rate?\n查看配置\n学习率是多少？",
     EditConfig: "set the learning rate to 1e-4\nset grpo.steps=20\n把学习率设为 1e-4",
     Select: "use gsm8k-mini\nselect tool-math\n选择 gsm8k-mini",
     Help: """
@@ -279,7 +297,11 @@ PHRASES: dict[type[Intent], str] = {
         你好
         """,
     Bare: "gsm8k-mini\nyes\nok\nmake a table\n写一首诗",
-    Unknown: "write a long poem about the sea\nI would rather talk with you about my holidays",
+    Unknown: """
+        write a long poem about the sea
+        I would rather talk with you about my holidays
+        I think that 60 steps are far too many for this
+        """,
 }
 TABLE = [
     (line.strip(), kind) for kind, phrases in PHRASES.items() for line in phrases.splitlines() if line.strip()
