@@ -6,24 +6,33 @@ Not here: streaming, approvals, persistence and compaction (they come in through
 
 from __future__ import annotations
 
-import asyncio
-import json
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import groupby
 from typing import Any, TypeVar
 
-from tools.dispatcher import CallContext, handle_function_call, tool_specs
-
 from environments.policies.base import FinishReason, PolicyError, Session, TokenRecord, Usage
-from rl_cli.core.messages import Message, ToolCall, tool_result
+from environments.tool_calls import CallRecord, ToolFinished, ToolStarted, failure, first_of, run_calls
+from rl_cli.core.messages import Message, tool_result
+from tools.dispatcher import CallContext
+
+__all__ = [
+    "AssistantMessage",
+    "BeforeRequest",
+    "CallRecord",
+    "Limits",
+    "LoopEvent",
+    "LoopResult",
+    "StopReason",
+    "ToolFinished",
+    "ToolStarted",
+    "TurnStarted",
+    "run",
+    "unsent",
+]
 
 T = TypeVar("T")
-
-INTERRUPT_GRACE = 2.0
-"""Seconds a tool may take to end by itself once the person interrupts; then it is cancelled."""
 
 
 class StopReason(StrEnum):
@@ -49,21 +58,6 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class CallRecord:
-    id: str
-    name: str
-    arguments: str
-    result: str
-    """JSON text, as the policy was given it."""
-    ok: bool
-    seconds: float
-    turn: int
-    """From 0."""
-    error_type: str | None = None
-    """`error.type` of a failed result."""
-
-
-@dataclass(frozen=True)
 class TurnStarted:
     turn: int
 
@@ -71,16 +65,6 @@ class TurnStarted:
 @dataclass(frozen=True)
 class AssistantMessage:
     message: Message
-
-
-@dataclass(frozen=True)
-class ToolStarted:
-    call: ToolCall
-
-
-@dataclass(frozen=True)
-class ToolFinished:
-    record: CallRecord
 
 
 LoopEvent = TurnStarted | AssistantMessage | ToolStarted | ToolFinished
@@ -163,13 +147,13 @@ async def run(
         elif not calls:
             result.stop = StopReason.FINISHED
         else:
-            records = await _run_calls(calls, context, turn, emit)
+            records = await run_calls(calls, context, turn, emit)
             result.calls += records
             new = [tool_result(call, record.result) for call, record in zip(calls, records, strict=True)]
             result.messages += new
             continue
         # Every call is answered, whatever happened, so that the conversation stays well formed.
-        result.messages += [tool_result(call, _failure("not_run", "the reply was cut off")) for call in calls]
+        result.messages += [tool_result(call, failure("not_run", "the reply was cut off")) for call in calls]
         return result
     return result
 
@@ -195,74 +179,8 @@ async def _complete(request: Coroutine[Any, Any, T], context: CallContext) -> T 
     if context.deadline is None and context.interrupted is None:
         return await request
     seconds = None if context.deadline is None else max(0.0, context.deadline - time.monotonic())
-    done = await _first(request, context.interrupted, seconds)
+    done = await first_of(request, context.interrupted, seconds)
     if done is not None:
         return done.result()
     interrupted = context.interrupted is not None and context.interrupted.is_set()
     return StopReason.INTERRUPTED if interrupted else StopReason.DEADLINE
-
-
-async def _run_calls(
-    calls: list[ToolCall], context: CallContext, turn: int, emit: Callable[[LoopEvent], None]
-) -> list[CallRecord]:
-    """One record per call, in call order. Calls run together; an exclusive tool runs alone."""
-    specs = tool_specs(context.toolsets)
-    records: list[CallRecord] = []
-
-    def alone(call: ToolCall) -> bool:
-        spec = specs.get(call["function"]["name"])
-        return spec is not None and spec.exclusive
-
-    for exclusive, run_of_calls in groupby(calls, key=alone):
-        together = list(run_of_calls)
-        for part in [[call] for call in together] if exclusive else [together]:
-            records += await asyncio.gather(*(_run_call(call, context, turn, emit) for call in part))
-    return records
-
-
-async def _run_call(
-    call: ToolCall, context: CallContext, turn: int, emit: Callable[[LoopEvent], None]
-) -> CallRecord:
-    name, arguments = call["function"]["name"], call["function"]["arguments"]
-    emit(ToolStarted(call))
-    started = time.monotonic()
-    if context.interrupted is None:
-        text = await handle_function_call(name, arguments, context)
-    elif context.interrupted.is_set():
-        text = _failure("interrupted", "not run: the person interrupted")
-    else:
-        work = handle_function_call(name, arguments, context)
-        done = await _first(work, context.interrupted, None, grace=INTERRUPT_GRACE)
-        text = done.result() if done else _failure("interrupted", "ended: the person interrupted")
-    error = (
-        None
-        if (parsed := json.loads(text)).get("ok")
-        else str(parsed.get("error", {}).get("type", "unknown"))
-    )
-    record = CallRecord(
-        call["id"], name, arguments, text, error is None, time.monotonic() - started, turn, error
-    )
-    emit(ToolFinished(record))
-    return record
-
-
-async def _first(
-    work: Coroutine[Any, Any, T], event: asyncio.Event | None, seconds: float | None, grace: float = 0.0
-) -> asyncio.Task[T] | None:
-    """The finished task of `work`; None, with it cancelled, if the event or the time-out came first."""
-    task = asyncio.ensure_future(work)
-    watch = None if event is None else asyncio.ensure_future(event.wait())
-    racers: set[asyncio.Task[Any]] = {task} if watch is None else {task, watch}
-    try:
-        await asyncio.wait(racers, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done() and grace and event is not None and event.is_set():
-            await asyncio.wait({task}, timeout=grace)
-        return task if task.done() else None
-    finally:
-        for racer in racers:
-            racer.cancel()
-        await asyncio.gather(*racers, return_exceptions=True)
-
-
-def _failure(kind: str, message: str) -> str:
-    return json.dumps({"ok": False, "error": {"type": kind, "message": message}})

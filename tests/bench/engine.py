@@ -1,7 +1,8 @@
 """The engine against Hugging Face's generate: same model, same prompts, same samples.
 
-`OMP_NUM_THREADS=1 python -m tests.bench.engine` prints seconds per batch (the best of several) and their ratio,
-then the CPU time of everything around the decode (loop, sessions, tokens to text, rewards).
+`OMP_NUM_THREADS=1 python -m tests.bench.engine` prints seconds per batch (the best of several), their ratio,
+and the CPU time of everything around the decode (loop, sessions, tokens to text, rewards).
+"""
 
 from __future__ import annotations
 

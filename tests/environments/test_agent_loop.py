@@ -159,7 +159,7 @@ def test_an_interruption_lets_a_tool_end_by_itself(tmp_path: Path) -> None:
 
 
 def test_an_interruption_cancels_a_tool_that_does_not_listen(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("environments.agent_loop.INTERRUPT_GRACE", 0.05)
+    monkeypatch.setattr("environments.tool_calls.INTERRUPT_GRACE", 0.05)
     script = tmp_path / "script.yaml"
     two = calls(("slow_echo", {"text": "a", "seconds": 60}), ("exclusive_echo", {"text": "b"}))
     script.write_text(yaml.safe_dump([two]))
