@@ -31,7 +31,7 @@ def train(run: RunDir) -> tuple[str, str]:
     require_extra("train")
     env = load_environment(config.environment.name, config.environment.options, config.environment.folder)
     batches = _Batches(env, config)
-    import trl  # noqa: F401  (its import takes seconds, and belongs to loading)
+    from trl import GRPOTrainer  # noqa: F401  (takes seconds, and belongs to loading)
 
     tiny = config.model.name == "tiny"
     loaded = None if tiny else load_pretrained(config.model)

@@ -10,19 +10,13 @@ from typing import Any
 
 import pytest
 
-from environments.base import Environment, EnvironmentConfig, Reward, Rollout, ScoredGroup, Task
+from environments.base import Environment, EnvironmentConfig, Reward, Rollout, Task
 from environments.catalogue import load_environment
 from rl_cli.training.config import RunConfig
-from rl_cli.training.evaluation import Rollouts, training_batches
+from rl_cli.training.evaluation import training_batches
+from tests.training.steps import GROUP, STEPS, TASKS, Run, config, digest, trl_alone
 
 pytestmark = pytest.mark.train
-
-STEPS, TASKS, GROUP = 3, 8, 4
-
-
-def config(environment: str, **grpo: Any) -> RunConfig:
-    section = {"steps": STEPS, "batch_size": TASKS * GROUP, "group_size": GROUP, "learning_rate": 3e-4} | grpo
-    return RunConfig.model_validate({"environment": {"name": environment}, "grpo": section})
 
 
 @pytest.fixture(scope="module")
@@ -57,99 +51,10 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
     return load
 
 
-class Run:
-    """A few steps on the real loop, remembering what went through."""
-
-    def __init__(
-        self, loaded: Any, settings: RunConfig, folder: Path, env: Environment | None = None, **options: Any
-    ) -> None:
-        from transformers import set_seed
-
-        from rl_cli.training.models import make_policy
-        from rl_cli.training.trl_adapter import Decision, build_trainer
-
-        self.env = env or load_environment(settings.environment.name)
-        self.batches = training_batches(self.env, 0, settings.tasks_per_step)
-        self.groups: list[list[ScoredGroup]] = []
-        self.figures: list[dict[str, Any]] = []
-        self.loaded = loaded
-        with Rollouts(self.env, make_policy(loaded, "test"), settings.grpo, 0) as rollouts:
-
-            def collect(numbers: Any) -> list[ScoredGroup]:
-                self.groups.append(rollouts.groups(next(self.batches)))
-                return self.groups[-1]
-
-            def on_step(step: int, figures: dict[str, Any]) -> Decision:
-                self.figures.append(figures)
-                return Decision()
-
-            self.trainer = build_trainer(
-                loaded, settings, collect, on_step, lambda step, path: None, folder, **options
-            )
-            self.inputs: list[dict[str, Any]] = []
-            compute = self.trainer._compute_loss
-
-            def compute_loss(model: Any, inputs: dict[str, Any]) -> Any:
-                self.inputs.append(inputs)
-                return compute(model, inputs)
-
-            self.trainer._compute_loss = compute_loss
-            set_seed(0)
-            self.trainer.train()
-
-    def rewards(self) -> list[float]:
-        return [figures["reward/mean"] for figures in self.figures]
-
-
-def digest(model: Any) -> str:
-    import hashlib
-
-    parts = b"".join(p.detach().numpy().tobytes() for _, p in sorted(model.named_parameters()))
-    return hashlib.sha256(parts).hexdigest()
-
-
-def trl_alone(loaded: Any, settings: RunConfig, folder: Path) -> list[float]:
-    """The same steps with TRL's own generation; returns the mean reward of each."""
-    from datasets import Dataset
-    from transformers import TrainerCallback, set_seed
-    from trl import GRPOTrainer
-
-    from environments.rewards.numbers import grade_number
-    from rl_cli.training.trl_adapter import _arguments
-
-    env = load_environment(settings.environment.name)
-    tasks = list(itertools.chain(*itertools.islice(training_batches(env, 0, TASKS), STEPS)))
-    curve: list[float] = []
-
-    def reward(completions: list[str], gold: list[str], **_: Any) -> list[float]:
-        return [
-            float(grade_number(text, answer).correct) for text, answer in zip(completions, gold, strict=True)
-        ]
-
-    class Watch(TrainerCallback):
-        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
-            if "reward" in logs:
-                curve.append(logs["reward"])
-
-    trainer = GRPOTrainer(
-        model=loaded.model,
-        processing_class=loaded.tokenizer,
-        reward_funcs=[reward],
-        train_dataset=Dataset.from_list(
-            [{"prompt": env.prompt(t)[0]["content"], "gold": str(t.data["answer"])} for t in tasks]
-        ),
-        callbacks=[Watch()],
-        args=_arguments(settings, folder, tiny=True),
-    )
-    set_seed(0)
-    trainer.train()
-    return curve
-
-
 def test_our_rollouts_train_to_the_same_weights_as_trls_own(start: Any, tmp_path: Path):
     settings = config("gsm8k-mini")
     own = start("gsm8k-mini")
-    curve = trl_alone(own, settings, tmp_path / "trl")
+    curve, _ = trl_alone(own, settings, tmp_path / "trl")
     ours = Run(start("gsm8k-mini"), settings, tmp_path / "ours", drop_weightless=False)
     assert sum(curve) > 0
     assert ours.rewards() == pytest.approx(curve, abs=1e-6)
