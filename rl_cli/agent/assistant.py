@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,4 +86,4 @@ class Assistant:
     def _system(self) -> list[Message]:
         from prompts.loader import render
 
-        return [system(render("operator"))]
+        return [system(render("operator", home=str(self.home), date=date.today().isoformat()))]
