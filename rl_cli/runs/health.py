@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from statistics import fmean, median, pstdev
+from statistics import fmean, median
 from typing import Any, Literal
 
 from rl_cli.runs.progress import Row, finite, number
@@ -23,6 +23,8 @@ WATCHED = ("loss", "grad_norm", "reward/mean", "reward/std", "entropy", "kl", "l
 NAMES = {"nan": "NaN", "inf": "infinite", "-inf": "minus infinite"}
 WINDOW = 5
 """Steps that a figure is judged over."""
+HISTORY = 500
+"""Steps that a fall is looked for in."""
 SOLVED = 0.99
 """Validation accuracy from which a lack of signal means that nothing is left to learn."""
 
@@ -162,13 +164,13 @@ def plateau(view: View) -> Iterator[Finding]:
 
 
 def reward_falling(view: View) -> Iterator[Finding]:
-    rewards = finite(view.grpo, "reward/mean")
+    rewards = finite(view.grpo[-HISTORY:], "reward/mean")
     if len(rewards) < 3 * WINDOW:
         return
     means = [fmean(rewards[i : i + WINDOW]) for i in range(len(rewards) - WINDOW + 1)]
     best, last = max(means), means[-1]
-    steps = [b - a for a, b in pairwise(rewards)]
-    noise = pstdev(steps) / math.sqrt(2 * WINDOW)  # of a window's mean, from step to step
+    variance = fmean((b - a) ** 2 for a, b in pairwise(rewards)) / 2  # of a step, whatever the trend
+    noise = math.sqrt(variance / WINDOW)
     if best - last > max(0.2 * abs(best), 4 * noise):
         what = f"reward fell from {best:.3f} to {last:.3f} (means of {WINDOW} steps)"
         action = "stop and go back to the best checkpoint; a lower learning rate helps"
@@ -176,10 +178,9 @@ def reward_falling(view: View) -> Iterator[Finding]:
 
 
 def entropy_collapse(view: View) -> Iterator[Finding]:
-    values = finite(view.grpo, "entropy")
-    if len(values) < 2 * WINDOW:
+    first, last = _ends(view.grpo, "entropy")
+    if first is None or last is None:
         return
-    first, last = fmean(values[:WINDOW]), fmean(values[-WINDOW:])
     if last < 0.05 and last < 0.1 * first:
         what = f"entropy fell from {first:.3f} to {last:.4f}: rollouts hardly differ any more"
         action = "raise grpo.temperature, or stop if validation accuracy no longer rises"
@@ -230,7 +231,7 @@ def logprob_mismatch(view: View) -> Iterator[Finding]:
 
 
 def gradient_spike(view: View) -> Iterator[Finding]:
-    norms = finite(view.grpo, "grad_norm")[-21:]
+    norms = finite(view.grpo[-21:], "grad_norm")
     if len(norms) >= 11 and norms[-1] > 10 * max(median(norms[:-1]), 1e-6):
         what = f"gradient norm jumped to {norms[-1]:.2f} (median before: {median(norms[:-1]):.2f})"
         action = "watch the next steps; lower grpo.learning_rate if it happens again"
@@ -239,15 +240,14 @@ def gradient_spike(view: View) -> Iterator[Finding]:
 
 def no_gain(view: View) -> Iterator[Finding]:
     """Half of the steps are done and neither reward nor validation is above where it began."""
-    rewards = finite(view.grpo, "reward/mean")
-    planned = view.limits.total_steps or 0
-    if len(rewards) < max(4 * WINDOW, planned / 2):
+    done, planned = len(view.grpo), view.limits.total_steps or 0
+    first, last = _ends(view.grpo, "reward/mean")
+    if first is None or last is None or done < max(4 * WINDOW, planned / 2):
         return
-    first, last = fmean(rewards[:WINDOW]), fmean(rewards[-WINDOW:])
     accuracies = [accuracy for _, accuracy in view.validations]
     better = len(accuracies) > 1 and max(accuracies[1:]) > accuracies[0] + 0.02
     if last - first < max(0.02, 0.05 * abs(first)) and not better:
-        what = f"no gain after {len(rewards)} steps: reward {first:.3f} at first, {last:.3f} now"
+        what = f"no gain after {done} steps: reward {first:.3f} at first, {last:.3f} now"
         action = "stop; try another learning rate, larger groups or easier tasks"
         yield Finding("no_gain", what, action, figures={"first": first, "last": last})
 
@@ -273,6 +273,13 @@ RULES: tuple[Rule, ...] = (
 def _mean(rows: list[Row], name: str) -> float | None:
     values = finite(rows, name)
     return fmean(values) if values else None
+
+
+def _ends(rows: list[Row], name: str) -> tuple[float | None, float | None]:
+    """The mean of the first and of the last steps; None before there are enough for both."""
+    if len(rows) < 2 * WINDOW:
+        return None, None
+    return _mean(rows[:WINDOW], name), _mean(rows[-WINDOW:], name)
 
 
 def _full_window(rows: list[Row], name: str, steps: int = WINDOW) -> float | None:

@@ -33,7 +33,6 @@ def settle(run: RunDir) -> State:
                 end_leftovers(true)
                 true = {**true, **_late_figures(run, true)}
             writer.move(**true)
-            writer.drop_reserve()
         return writer.state
     return true
 

@@ -6,7 +6,6 @@ stops a run that has none. Every reader judges what it reads: a supervisor that 
 
 from __future__ import annotations
 
-import errno
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -100,20 +99,16 @@ class StateWriter:
 
     def update(self, **changes: Any) -> None:
         self.state = {**self.state, **changes}
-        try:
-            write_json(self.folder / "state.json", self.state)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            (self.folder / ".reserve").unlink(missing_ok=True)
-            write_json(self.folder / "state.json", self.state)
+        write_json(self.folder / "state.json", self.state)
 
     def move(self, state: str, reason: str | None, **changes: Any) -> None:
         """Enters another state, with the event that says so."""
-        self.update(state=state, reason=reason, **changes)
+        if state in (*OVER, "lost"):
+            self.drop_reserve()  # its trainer is gone: nobody else fills what becomes free
         event = {"time": now_text(), "kind": "state", "state": state, "reason": reason}
         with suppress(OSError):  # a full disk: state.json is what counts
-            append_jsonl(self.folder / "events.jsonl", event)
+            append_jsonl(self.folder / "events.jsonl", event)  # first: who sees the end finds it told
+        self.update(state=state, reason=reason, **changes)
 
     def keep_reserve(self) -> None:
         """Sets bytes aside, so that the end of the run can be written even when the disk is full."""

@@ -33,6 +33,8 @@ WAKE_SECONDS = 0.2
 HEARTBEAT_SECONDS = 2.0
 TERMINATE_SECONDS = 5.0
 """How long a process may take to end after SIGTERM."""
+FULL_BYTES = 1_000_000
+"""With less free than this, the disk is taken to be what a trainer died of."""
 REARM_ROWS = 20
 """An alert is raised again only after its rule was silent for so many rows."""
 
@@ -223,6 +225,8 @@ class Supervisor:
             late = " (the trainer did not end by itself in time)" if in_vain else ""
             return verdict["state"], verdict["reason"] + late
         line = telling_line(last_lines(self.run.log_path("trainer")))
+        if shutil.disk_usage(self.run.path).free < FULL_BYTES:
+            line = "the disk is full"
         return "failed", f"the trainer {children.how_it_ended(code or 0)}" + (f": {line}" if line else "")
 
     def _end(self, state: str, reason: str) -> None:
@@ -234,10 +238,7 @@ class Supervisor:
         figures: dict[str, Any] = {**self.progress.figures(), "ended": now_text(), "heartbeat": now_text()}
         if state == "failed":
             figures["last_log_lines"] = last_lines(self.run.log_path("trainer"))
-            if shutil.disk_usage(self.run.path).free < 1_000_000:
-                reason += "; the disk is full"
         self.writer.move(state, reason, **figures)
-        self.writer.drop_reserve()
         self._report()
         self.mirror.finish()
         with suppress(OSError):

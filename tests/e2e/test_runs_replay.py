@@ -21,6 +21,7 @@ from rl_cli.runs.launch import start_run, stop_run
 from rl_cli.runs.settle import settle
 from rl_cli.runs.state_file import is_over
 from rl_cli.runs.store import RunDir, create_run, find_run
+from tests.components import mounts
 from tests.e2e.cli import command, rl_cli
 from tests.runs.kit import (
     end_all,
@@ -414,6 +415,30 @@ def test_following_a_log_ends_with_the_run(runs: Path) -> None:
     followed = rl_cli("runs", "logs", run.id, "-f", timeout=60)
     assert followed.code == 0
     assert followed.out.splitlines() == ["first", "last"]
+
+
+FULL = """
+import sys
+from pathlib import Path
+from rl_cli.core.json_text import to_json
+from tests.runs.kit import start, steps, until_over
+wide = {f"figure/{i}": 1.5 for i in range(40)}
+run = start(Path(sys.argv[1]), [steps(5), steps(100_000, every=0, **wide)])
+print(to_json(until_over(run, 60)))
+"""
+
+
+def test_a_full_disk_is_what_the_run_failed_of(tmp_path: Path) -> None:
+    mounts()
+    small, root = tmp_path / "small", Path(__file__).parents[2]
+    small.mkdir()
+    shell = 'mount -t tmpfs -o size=3m tmpfs "$1" && exec "$2" -c "$3" "$1"'
+    argv = ["unshare", "-m", "sh", "-c", shell, "sh", str(small), sys.executable, FULL]
+    done = subprocess.run(argv, cwd=root, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    state = json.loads(done.stdout)
+    assert (state["state"], "the disk is full" in state["reason"]) == ("failed", True), state["reason"]
+    assert state["step"] > 5
 
 
 def test_a_start_that_comes_to_nothing_is_kept_as_failed(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
