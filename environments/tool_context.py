@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tools.dispatcher import CallContext, handle_function_call
-
 from tools.toolsets import OPERATIONS, TOOLSETS
 
 if TYPE_CHECKING:
