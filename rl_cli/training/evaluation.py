@@ -24,13 +24,14 @@ class Rollouts:
 
     Args:
         env: The environment.
-        policy: Answers; usually the model in training.
+        policy: Answers; usually the model in training. `sampler` may be set to another one for groups.
         grpo: Temperature, limits and group size.
         seed: Draws the toolsets of groups.
     """
 
     def __init__(self, env: Environment, policy: Policy, grpo: GrpoSection, seed: int) -> None:
         self.env, self.policy, self.grpo = env, policy, grpo
+        self.sampler = policy
         self._rng = random.Random(f"toolsets/{seed}")
         self._runner = asyncio.Runner()
         self._tasks: dict[Split, list[Task]] = {}
@@ -76,7 +77,7 @@ class Rollouts:
         sampling = Sampling(temperature=self.grpo.temperature, max_tokens=self.grpo.max_new_tokens)
         size = group_size or self.grpo.group_size
         return self._runner.run(
-            run_groups(self.env, tasks, self.policy, size, sampling, self._limits, self._rng)
+            run_groups(self.env, tasks, self.sampler, size, sampling, self._limits, self._rng)
         )
 
 

@@ -11,6 +11,7 @@ from rl_cli.training.config import LoraSection, ModelSection
 
 if TYPE_CHECKING:
     from environments.policies.base import Policy
+    from environments.policies.engine import Engine
 
 
 @dataclass
@@ -138,11 +139,16 @@ def load_weights(loaded: Loaded, checkpoint: Path) -> None:
         loaded.model.load_state_dict(load_file(file), strict=False)  # tied weights are saved once
 
 
-def make_policy(loaded: Loaded, name: str) -> Policy:
-    """The policy that samples from the model as it is at each moment, so also while it is being trained."""
+def make_policy(loaded: Loaded, name: str, engine: Engine | None = None) -> Policy:
+    """The policy that samples from the model as it is at each moment, so also while it is being trained.
+
+    Args:
+        engine: What continues token sequences; None decodes with the model itself.
+    """
     from environments.policies.engine import Engine
     from environments.policies.in_process import InProcessPolicy
     from environments.policies.renderers import ChatTemplateRenderer, TinyRenderer
 
     renderer = TinyRenderer(loaded.tokenizer) if loaded.tiny else ChatTemplateRenderer(loaded.tokenizer)
-    return InProcessPolicy(Engine(loaded.model, loaded.tokenizer.pad_token_id), renderer, name)
+    engine = engine or Engine(loaded.model, loaded.tokenizer.pad_token_id)
+    return InProcessPolicy(engine, renderer, name)

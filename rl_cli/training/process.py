@@ -17,7 +17,12 @@ SETTINGS = {
     "TRANSFORMERS_VERBOSITY": "error",
     "WANDB_DISABLED": "true",  # the mirror is a process of its own; the trainer never talks to W&B
     "MALLOC_ARENA_MAX": "4",
+    "OMP_WAIT_POLICY": "PASSIVE",  # a thread that spins takes the core from another run
 }
+
+
+MAX_THREADS = 4
+"""More threads make a small model slower."""
 
 
 def prepare_process(model: str = "tiny") -> None:
@@ -38,4 +43,5 @@ def prepare_process(model: str = "tiny") -> None:
 
 
 def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, MAX_THREADS)

@@ -13,10 +13,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from environments.base import ScoredGroup
+from rl_cli.core.errors import BadUsage
 from rl_cli.training.config import RunConfig
 from rl_cli.training.models import Loaded
 from rl_cli.training.rollout_rows import Rows, step_figures, to_rows
@@ -160,6 +162,32 @@ def build_trainer(
     return trainer
 
 
+def uses_vllm(config: RunConfig, tiny: bool) -> bool:
+    """Whether vLLM samples; `auto` means: where it is installed and a GPU is there.
+
+    Raises:
+        BadUsage: The config asks for it by name, and it is not installed.
+    """
+    import torch
+
+    installed = find_spec("vllm") is not None
+    if config.grpo.generation == "vllm" and not installed:
+        raise BadUsage(
+            "grpo.generation is vllm, which is not installed", "pip install vllm, or use in-process"
+        )
+    wanted = config.grpo.generation == "vllm" or (config.grpo.generation == "auto" and installed)
+    return wanted and not tiny and torch.cuda.is_available()
+
+
+def vllm_engine(trainer: Any) -> Any:
+    """The engine for rollouts where the trainer was built with vLLM, else None."""
+    if not trainer.use_vllm:
+        return None
+    from rl_cli.training.vllm_engine import VllmEngine
+
+    return VllmEngine(trainer.vllm_generation.llm, trainer.model, trainer.processing_class.pad_token_id)
+
+
 def _arguments(config: RunConfig, output_dir: Path, tiny: bool) -> Any:
     import torch
     from trl import GRPOConfig
@@ -182,6 +210,8 @@ def _arguments(config: RunConfig, output_dir: Path, tiny: bool) -> Any:
         max_steps=grpo.steps,
         num_iterations=1,
         beta=grpo.kl_beta,
+        use_vllm=uses_vllm(config, tiny),
+        vllm_mode="colocate",
         epsilon=grpo.clip_epsilon,
         loss_type="dapo",
         temperature=grpo.temperature,

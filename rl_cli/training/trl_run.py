@@ -17,7 +17,7 @@ from rl_cli.training.evaluation import Rollouts, training_batches
 from rl_cli.training.machine import require_extra
 from rl_cli.training.models import Loaded, load_pretrained, load_tiny, load_weights, make_policy
 from rl_cli.training.rollout_rows import pick_samples, sample_fields
-from rl_cli.training.trl_adapter import Decision, build_trainer
+from rl_cli.training.trl_adapter import Decision, build_trainer, vllm_engine
 
 
 def train(run: RunDir) -> tuple[str, str]:
@@ -149,6 +149,8 @@ class _Training:
             self.on_checkpoint,
             self.checkpoints / ".writing",
         )
+        if engine := vllm_engine(trainer):
+            self.rollouts.sampler = make_policy(self.loaded, self.rollouts.policy.name, engine)
         trainer.train()
 
         self.run.append_event("phase", name="evaluation")

@@ -18,7 +18,6 @@ from rl_cli.core.files import explain_os_error
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.training.process import prepare_process
 
-
 SPARE_BYTES = 64 * 1024
 """Less free space than this is a full disk."""
 
