@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -66,7 +66,10 @@ async def _answer(
             task.cancel()
         interrupted.set()
 
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, on_interrupt)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, on_interrupt)
+    for end in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(end, task.cancel)
     assistant = Assistant(
         policy=policy,
         home=home,
@@ -86,13 +89,14 @@ async def _answer(
         return 3
     if result.stop is not StopReason.FINISHED:
         raise WorkFailed(f"the conversation ended early: {result.stop.value}", result.error)
-    return _outcome(assistant.state)
+    if result.calls and not result.calls[-1].ok:
+        return 1
+    return 1 if _run_failed(assistant.state.get("run_id")) else 0
 
 
-def _outcome(state: dict[str, Any]) -> int:
-    """1 if the run that this conversation started or watched failed, else 0."""
+def _run_failed(run_id: str | None) -> bool:
+    """Did the run that this conversation started fail?"""
     from rl_cli.core.settings import home
     from rl_cli.runs.store import find_run
 
-    run_id = state.get("run_id")
-    return 1 if run_id and find_run(home(), run_id).summary()["state"] in ("failed", "lost") else 0
+    return bool(run_id) and find_run(home(), str(run_id)).summary()["state"] in ("failed", "lost")

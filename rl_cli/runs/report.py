@@ -76,6 +76,7 @@ def results(run: RunDir) -> dict[str, Any]:
         "checkpoint": str(checkpoint) if checkpoint else None,
         "samples": [{k: s.get(k) for k in keys} for s in pick_samples(run.samples())],
         "notes": notes(run, state, events),
+        "last_log_lines": state.get("last_log_lines") or [],
     }
 
 

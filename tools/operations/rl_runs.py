@@ -26,9 +26,8 @@ async def rl_start_training(context: CallContext) -> dict[str, Any]:
 
     The run goes on by itself even if this conversation ends. Next: rl_check_status with wait=true.
     """
-    from rl_cli.runs.launch import start_run
-
     from rl_cli.core.settings import ensure_home
+    from rl_cli.runs.launch import start_run
     from rl_cli.training.machine import can_train
 
     config = current_draft(context).config
@@ -65,20 +64,21 @@ async def rl_check_status(
         run_id: The run; without it, the one that this conversation started, else the newest.
         wait: Wait for something to judge rather than answer at once.
     """
-    from rl_cli.runs.monitor import progress, wait_for_check
+    from rl_cli.runs.monitor import next_check_seconds, progress, wait_for_check
 
     run = _find(context, run_id)
-    why, next_check = "now", None
+    why, next_check = "now", next_check_seconds(run)
+    alerts = run.summary()["alerts"]
     if wait:
         outcome = await wait_for_check(run, context.interrupted, context.on_progress)
-        why, next_check = outcome.why, outcome.next_check_seconds
+        why, next_check, alerts = outcome.why, outcome.next_check_seconds, outcome.progress.alerts
     summary = run.summary()
     return {
         "why": why,
         "run": summary,
         "progress": progress(run),
         "recent": run.metrics()[-5:],
-        "alerts": summary["alerts"],
+        "alerts": alerts,
         "next_check_seconds": next_check,
     }
 

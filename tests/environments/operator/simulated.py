@@ -148,7 +148,9 @@ class Tools:
         }
 
     def _rl_describe_environment(self, name: str) -> dict[str, Any]:
-        row = next(row for row in ENVIRONMENTS if row["name"] == name)
+        row = next((row for row in ENVIRONMENTS if row["name"] == name), None)
+        if row is None:
+            return error("bad_usage", f"unknown environment: {name}")
         return {
             "ok": True,
             **row,
