@@ -60,7 +60,9 @@ def show_command(run: RunArgument, json_: JsonOption = False) -> None:
         print_json(summary)
         return
     alerts, figures = summary.pop("alerts"), summary.pop("last_metrics")
-    measured = {f"accuracy, {name}": v for name, v in summary.pop("eval").items() if v is not None}
+    evaluation = summary.pop("eval")
+    summary["test problems"] = evaluation.pop("n")
+    measured = {f"accuracy, {name}": value for name, value in evaluation.items() if value is not None}
     print_fields({**summary, **measured})
     if figures:
         print("\nnewest figures")

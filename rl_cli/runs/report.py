@@ -146,9 +146,8 @@ def _evaluations(evaluation: dict[str, Any]) -> str:
         if value is None:
             continue
         low, high = interval(value, n) if n else (value, value)
-        change = (
-            value - evaluation["initial"] if which in ("best", "final") and evaluation["initial"] else None
-        )
+        first = evaluation["initial"] if which in ("best", "final") else None
+        change = None if first is None else value - first
         rows.append(
             [
                 f"{which}, <span class='none'>{meaning[which]}</span>",
@@ -237,7 +236,7 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         parts = [f"[{m.get('role')}] {m.get('content')}" if isinstance(m, dict) else str(m) for m in value]
         value = "\n".join(parts)
-    text = str(value if value is not None else "")
+    text = str(value if value is not None else "") or "(empty)"
     cut = (
         f"\n… {len(text) - LONGEST_TEXT} more characters in samples.jsonl" if len(text) > LONGEST_TEXT else ""
     )
