@@ -88,7 +88,9 @@ def test_the_page_says_what_happened(home: Path) -> None:
 def test_results_have_the_keys_of_the_tool(home: Path) -> None:
     run = finished_run(home)
     found = results(run)
-    assert set(found) == {"run", "eval", "gain", "report", "checkpoint", "samples", "notes"}
+    assert set(found) == {
+        *("run", "eval", "gain", "report", "checkpoint", "samples", "notes", "last_log_lines"),
+    }
     assert (found["gain"], found["eval"]["n"]) == (0.585, 400)
     assert found["checkpoint"] == str(run.path / "checkpoints" / "step-40")
     assert [sample["step"] for sample in found["samples"]] == [1, 3, 5]
