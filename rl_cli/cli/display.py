@@ -145,21 +145,20 @@ def fold(result: str) -> str:
     data = json.loads(result)
     if not data.get("ok"):
         error = data.get("error", {})
-        hint = f" ({error['hint']})" if error.get("hint") else ""
-        return shorten(printable(f"{error.get('type')}: {error.get('message')}{hint}"), 300)
+        return shorten(printable(f"{error.get('type')}: {error.get('message')}"), 200)
     shown = []
     for key, value in data.items():
-        if key == "ok" or value is None:
+        if key in ("ok", "description", "reward", "note", "problem", "why_not") or value in (None, [], {}):
             continue
         if isinstance(value, list):
             shown.append(f"{len(value)} {key}")
         elif isinstance(value, dict):
-            if key in ("eval", "changed", "progress"):
-                shown.append(f"{key}: {shorten(json.dumps(value, ensure_ascii=False), 120)}")
+            if key in ("eval", "changed", "sizes"):
+                shown.append(f"{key} {shorten(json.dumps(value, ensure_ascii=False), 120)}")
         elif isinstance(value, float):
             shown.append(f"{key} {value:.4g}")
         else:
-            shown.append(f"{key} {shorten(str(value), 60)}")
+            shown.append(f"{key} {shorten(str(value), 70)}")
     return printable(shorten(", ".join(shown), 240))
 
 
