@@ -49,20 +49,22 @@ class ModelSection(Section):
 
 
 class SftSection(Section):
-    steps: int = Field(default=300, ge=0)
-    """Optimiser steps of the supervised warm start; 0 leaves it out."""
+    steps: int = Field(default=250, ge=0)
+    """Optimiser steps of the supervised warm start before the gate is looked at; 0 leaves it out."""
     rows: int = Field(default=3000, ge=1)
     """Worked solutions to learn from."""
     batch_size: int = Field(default=64, ge=1)
     """Rows per step."""
     learning_rate: float = Field(default=3e-3, gt=0)
-    """Peak learning rate, constant after the warm-up."""
+    """Peak learning rate, constant between warm-up and cool-down."""
     warmup_steps: int = Field(default=20, ge=0)
     """Steps of linear warm-up."""
-    gate: float = Field(default=0.15, ge=0, le=1)
-    """GRPO starts once this validation measure is reached (see docs/formats.md, `warm_start`)."""
+    gate: float = Field(default=0.5, ge=0, le=1)
+    """Train on until at least one of 8 samples solves this share of validation problems."""
     max_steps: int = Field(default=600, ge=0)
-    """Give up on the gate after this many steps in total."""
+    """Give up on the gate after this many steps: GRPO is not started below it."""
+    cooldown_steps: int = Field(default=50, ge=0)
+    """Steps after the gate, in which the learning rate falls to 0."""
 
 
 class GrpoSection(Section):

@@ -1,13 +1,19 @@
-"""The supervised warm start: TRL's SFTTrainer on worked solutions, until a measure is reached."""
+"""The supervised warm start: TRL's SFTTrainer on worked solutions, until a measure is reached.
+
+The learning rate rises, stays until the gate is reached, and then falls to 0: where GRPO starts depends less on
+the last few batches then.
+"""
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from environments.base import WarmStartSegment
+from rl_cli.core.errors import WorkFailed
 from rl_cli.training.config import SftSection
 
 CHUNK = 25
@@ -54,7 +60,9 @@ def train_sft(
     on_figures: Callable[[int, dict[str, Any]], None],
     should_stop: Callable[[], bool],
 ) -> SftResult:
-    """Trains the model in place: section.steps, and on until the gate is reached or max_steps are done.
+    """Trains the model in place: to section.steps, on until the gate is reached, and through the cool-down.
+
+    Where the gate is not reached within section.max_steps, there is no cool-down.
 
     Args:
         measure: The figure that the gate is about; called between steps, must leave random states alone.
@@ -62,32 +70,50 @@ def train_sft(
         should_stop: Asked after every step.
     """
     from datasets import Dataset
+    from torch.optim.lr_scheduler import LambdaLR
     from transformers import PrinterCallback, TrainerCallback
     from trl import SFTConfig, SFTTrainer
 
     gate: float | None = None
+    passed_at: int | None = None
     stopped = False
+
+    def share_of_rate(step: int) -> float:
+        if passed_at is None:
+            return min(1.0, (step + 1) / max(1, section.warmup_steps))
+        return max(0.0, 1 - (step - passed_at) / max(1, section.cooldown_steps))
+
+    class Trainer(SFTTrainer):
+        def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+            self.lr_scheduler = LambdaLR(self.optimizer, share_of_rate)
+            return self.lr_scheduler
 
     class Watch(TrainerCallback):
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
-            if "loss" in logs:
-                on_figures(
-                    state.global_step,
-                    {name: logs.get(name) for name in ("loss", "grad_norm", "learning_rate")},
-                )
+            if "loss" not in logs:
+                return
+            figures = {name: logs.get(name) for name in ("loss", "grad_norm", "learning_rate")}
+            on_figures(state.global_step, figures)
+            if not math.isfinite(logs["loss"]):
+                message = f"the warm start's loss became {logs['loss']} at step {state.global_step}"
+                raise WorkFailed(message, "try a lower sft.learning_rate")
 
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            nonlocal gate, stopped
+            nonlocal gate, passed_at, stopped
             step = state.global_step
-            if (step >= section.steps and (step - section.steps) % CHUNK == 0) or step == section.max_steps:
+            due = step >= section.steps and (step - section.steps) % CHUNK == 0
+            if passed_at is None and (due or step == section.max_steps):
                 gate = measure()
                 on_figures(step, {"gate": gate})
+                passed_at = step if gate >= section.gate else None
             stopped = should_stop()
-            if stopped or (gate is not None and gate >= section.gate):
+            cooled = passed_at is not None and step - passed_at >= section.cooldown_steps
+            given_up = passed_at is None and step >= section.max_steps
+            if stopped or cooled or given_up:
                 control.should_training_stop = True
 
     with tempfile.TemporaryDirectory() as scratch:
-        trainer = SFTTrainer(
+        trainer = Trainer(
             model=model,
             processing_class=tokenizer,
             train_dataset=Dataset.from_list(tokenize(rows, tokenizer)),
@@ -98,11 +124,9 @@ def train_sft(
                 bf16=False,
                 gradient_checkpointing=False,
                 learning_rate=section.learning_rate,
-                lr_scheduler_type="constant_with_warmup",
-                warmup_steps=section.warmup_steps,
                 adam_beta2=0.95,
                 per_device_train_batch_size=section.batch_size,
-                max_steps=section.max_steps,
+                max_steps=section.max_steps + section.cooldown_steps,
                 max_length=None,
                 logging_steps=LOG_EVERY,
                 logging_nan_inf_filter=False,
@@ -116,5 +140,4 @@ def train_sft(
         trainer.remove_callback(PrinterCallback)
         trainer.train()
         steps = trainer.state.global_step
-    reached = gate is not None and gate >= section.gate
-    return SftResult(steps, gate, reached, stopped and not reached)
+    return SftResult(steps, gate, passed_at is not None, stopped)

@@ -17,17 +17,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from environments.base import Environment, WarmStartSegment
 from rl_cli.core.errors import WorkFailed
 from rl_cli.core.files import append_jsonl, read_json, read_jsonl, write_json
 from rl_cli.training.config import RunConfig
 
+if TYPE_CHECKING:
+    from rl_cli.training.evaluation import Rollouts
+
 NOTE = (
     "The warm start was deliberately imperfect: it learned from worked solutions of which a part stops too "
     "early, so that there is something left for GRPO to learn."
 )
+
+
+GATE_TASKS, GATE_SAMPLES = 128, 8
+SOLVED = 0.5
+"""A reward above this counts as solved."""
 
 
 @dataclass(frozen=True)
@@ -153,9 +161,19 @@ def _build(
     write_json(folder / "warm_start.json", record)
 
 
-def gate_measure(rollouts: Any) -> float:
-    """Greedy accuracy on 200 validation tasks."""
-    return rollouts.evaluate("validation", 200).accuracy
+def gate_measure(rollouts: Rollouts) -> float:
+    """The share of 128 validation tasks that at least one of 8 samples solves (pass@8).
+
+    What GRPO can learn from: greedy accuracy says little about it this early. Leaves torch's random state
+    alone.
+    """
+    import torch
+
+    before = torch.get_rng_state()
+    groups = rollouts.groups(rollouts.tasks("validation", GATE_TASKS), GATE_SAMPLES)
+    torch.set_rng_state(before)
+    solved = [any(r.reward and r.reward.value > SOLVED for r in group.rollouts) for group in groups]
+    return sum(solved) / len(solved)
 
 
 def _read(folder: Path, source: str) -> WarmStart:

@@ -16,6 +16,8 @@ from rl_cli.runs.store import create_run
 from rl_cli.training.config import RunConfig
 from rl_cli.training.config_edit import resolve
 
+os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -27,6 +29,7 @@ SMALL = {
     "sft.batch_size": 16,
     "sft.max_steps": 20,
     "sft.gate": 0.0,
+    "sft.cooldown_steps": 5,
     "grpo.steps": 2,
     "grpo.batch_size": 16,
     "grpo.group_size": 4,

@@ -42,7 +42,7 @@ def test_the_starting_checkpoint_and_a_runs_checkpoint_are_measured(home: Path):
     assert all(sample.keys() == {"task_id", "prompt", "completion", "reward"} for sample in result["samples"])
     shown = [event["row"]["step"] for event in events if event["kind"] == "metrics"]
     assert shown == sorted(shown)
-    assert shown[-1] == 20
+    assert shown[-1] == 25
     assert {"kind": "phase", "name": "warm start"} in events
 
     run = make_run(home)

@@ -36,7 +36,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
             settings = RunConfig.model_validate(
                 {
                     "environment": {"name": "x"},
-                    "sft": {"steps": 60, "max_steps": 60, "batch_size": 32, "gate": 0.0},
+                    "sft": {"steps": 60, "max_steps": 60, "batch_size": 32, "gate": 0.0, "cooldown_steps": 0},
                 }
             ).sft
             train_sft(

@@ -41,11 +41,11 @@ def test_a_run_from_its_warm_start_to_its_last_evaluation_and_again_from_the_cac
     assert evaluations["validation"]["split"] == "validation"
     assert evaluations["best"]["split"] == evaluations["final"]["split"] == "test"
     [start] = kinds(run, "warm_start")
-    assert (start["source"], start["steps"]) == ("trained here", 20)
+    assert (start["source"], start["steps"]) == ("trained here", 25)
     assert "deliberately imperfect" in start["note"]
     rows = run.metrics()
     assert [row["step"] for row in rows if row["phase"] == "grpo"] == [1, 2]
-    assert {row["step"] for row in rows if row["phase"] == "sft"} == {5, 10, 15, 20}
+    assert {row["step"] for row in rows if row["phase"] == "sft"} == {5, 10, 15, 20, 25}
     needed = {
         "loss", "grad_norm", "learning_rate", "reward/mean", "reward/std", "groups/with_signal", "entropy",
         "completion/mean_tokens", "completion/clipped", "rollouts/errors", "logprob/max_diff", "seconds/step",
