@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from rl_cli.agent.draft import Draft, current_draft, put_draft
 from tools.dispatcher import CallContext, ToolError, tool
+from tools.operations.draft import Draft, current_draft, put_draft
 
 
 @tool(toolset="rl", risk="read")

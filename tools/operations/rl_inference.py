@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from rl_cli.agent.draft import current_draft
 from tools.dispatcher import CallContext, tool
+from tools.operations.draft import current_draft
 
 
 @tool(toolset="rl", risk="execute", deadline=3600)
@@ -29,9 +29,8 @@ async def rl_test_inference(
         tasks: Number of tasks, one group each.
         group_size: Rollouts per task.
     """
-    from rl_cli.training.inference_test import test_inference
-
     from rl_cli.core.settings import ensure_home
+    from rl_cli.training.inference_test import test_inference
 
     draft = current_draft(context)
     return await test_inference(

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from rl_cli.agent.draft import current_draft
 from tools.dispatcher import CallContext, ToolError, tool
+from tools.operations.draft import current_draft
 
 
 def _find(context: CallContext, run_id: str | None) -> Any:
