@@ -43,7 +43,7 @@ class ModelSection(Section):
     name: str = "tiny"
     """`tiny` (built here, about 0.4 M parameters), a Hugging Face name, or a folder."""
     dtype: Literal["float32", "bfloat16"] = "float32"
-    """Precision of the weights."""
+    """Precision of the arithmetic; weights that are trained are kept in float32."""
     lora: LoraSection | None = None
     """Train a LoRA adapter rather than all weights; null trains all."""
 

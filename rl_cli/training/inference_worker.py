@@ -54,7 +54,7 @@ def main(argv: list[str]) -> int:
 def answer(request: dict[str, Any], emit: Emit) -> list[dict[str, Any]]:
     """Tests each model of a request; what they need is loaded once for each."""
     config = RunConfig.model_validate(request["config"])
-    prepare_process(config.model.name)
+    prepare_process()
     from rl_cli.training.evaluation import Rollouts
 
     section = config.environment

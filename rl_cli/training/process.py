@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from pathlib import Path
 
 SETTINGS = {
     "TOKENIZERS_PARALLELISM": "false",
@@ -25,16 +24,10 @@ MAX_THREADS = 4
 """More threads make a small model slower."""
 
 
-def prepare_process(model: str = "tiny") -> None:
-    """Sets the environment of this process; call it before anything imports torch.
-
-    A variable that is already set stays. A model that is built here or lies in a folder needs no network: the
-    Hugging Face libraries are told so, and never wait for it.
-    """
+def prepare_process() -> None:
+    """Sets this process's environment; call it before torch is imported. What is set already stays."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
-    if model == "tiny" or Path(model).is_dir():
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("OMP_NUM_THREADS", str(_cores()))
     warnings.filterwarnings("ignore", category=FutureWarning)
     warnings.filterwarnings("ignore", message=".*pin_memory.*")

@@ -1,7 +1,7 @@
 """The supervised warm start: TRL's SFTTrainer on worked solutions, until a measure is reached.
 
-The learning rate rises, stays until the gate is reached, and then falls to 0: where GRPO starts depends less on
-the last few batches then.
+The learning rate rises, stays until the gate is reached, and then falls to 0: thus the point where GRPO starts
+depends less on the last few batches.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def train_sft(
 
     class Trainer(SFTTrainer):
         def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
-            self.lr_scheduler = LambdaLR(self.optimizer, share_of_rate)
+            chosen: Any = optimizer or self.optimizer
+            self.lr_scheduler = LambdaLR(chosen, share_of_rate)
             return self.lr_scheduler
 
     class Watch(TrainerCallback):

@@ -26,7 +26,7 @@ def main(argv: list[str]) -> int:
     run = RunDir(Path(argv[0]))
     outcome, reason = "failed", ""
     try:
-        prepare_process(run.config().model.name)
+        prepare_process()
         from rl_cli.training.trl_run import train
 
         outcome, reason = train(run)
