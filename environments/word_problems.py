@@ -1,11 +1,11 @@
-"""Endless two-step word problems in GSM8K's format, and imperfect worked solutions to warm-start a model on.
+"""Endless two-step word problems in GSM8K's format, and imperfect worked solutions for a warm start.
 
-A problem comes from one of sixteen templates. Two arithmetic steps lead to the answer; the *shortcut* stops after the
-first one (a wrong plan with right arithmetic) and is never right. Every number in a question or a solution lies
-between 1 and `MAX_NUMBER`, so that a tokenizer can give each number one token.
+A problem comes from one of sixteen templates. Two arithmetic steps lead to the answer; the *shortcut* stops
+after the first one (a wrong plan with right arithmetic) and is never right. Every number in a question or a
+solution lies between 1 and `MAX_NUMBER`, so that a tokenizer can give each number one token.
 
-The split of a problem is a hash of its template and numbers, names and objects left out: no two splits share a
-problem, whatever the seeds. Standard library only; the same seed gives the same problems on every platform.
+The split of a problem is a hash of its template and numbers, names and objects left out: no two splits share
+a problem, whatever the seeds. Standard library only; a seed gives the same problems on every platform.
 """
 
 from __future__ import annotations
@@ -20,9 +20,13 @@ from typing import Literal
 Split = Literal["train", "validation", "test"]
 Segment = tuple[str, bool]
 
-MAX_NUMBER = 60
+MAX_NUMBER = 30
+DISTINCT = 1000
+"""So many problems at the start of a stream are never repeated in it, which makes them a fair test set."""
 CALL, END_CALL = "<call>", "</call>"
-SHORTCUT_SHARE = (0.35, 0.75)
+# Shares of shortcuts. None lies near 50 %, where greedy decoding would flip with the last few SFT steps.
+_WELL_TAUGHT, _BADLY_TAUGHT = (0.35, 0.42), (0.60, 0.75)
+_WELL_TAUGHT_TEMPLATES = 4
 _SPLIT_SHARES: tuple[tuple[Split, float], ...] = (("train", 0.8), ("validation", 0.1), ("test", 0.1))
 
 
@@ -76,7 +80,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """`plan` holds the operators of both steps: the first applies to a and b, the second to that result and c.
+    """`plan` holds both operators: the first applies to a and b, the second to that result and c.
 
     `~` stands for a subtraction the other way round: c minus the result.
     """
@@ -87,21 +91,35 @@ class _Template:
 
 
 _TEMPLATES = (
-    _Template("eaten", "*-", "{name} has {a} bags with {b} {things} each. {name} eats {c}. How many are left?"),
+    _Template(
+        "eaten", "*-", "{name} has {a} bags with {b} {things} each. {name} eats {c}. How many are left?"
+    ),
     _Template("boxes", "*+", "There are {a} boxes of {b} {things} and {c} more. How many {things} in all?"),
     _Template("found", "+-", "{name} has {a} {things}, gets {b} more and loses {c}. How many are left?"),
     _Template("refill", "-+", "{name} had {a} {things}, sold {b} and then got {c}. How many {things} now?"),
     _Template("daily", "+*", "Each day {name} picks {a} {things} and buys {b}. How many in {c} days?"),
-    _Template("sale", "-*", "A box costs {a} coins, now {b} less. What do {c} boxes cost?"),
-    _Template("friends", "/+", "{a} {things} are shared by {b} friends. Then each gets {c} more. How many has each?"),
-    _Template("share", "/-", "{name} puts {a} {things} in {b} bags and takes {c} from one. How many in that bag?"),
-    _Template("shelves", "**", "There are {a} shelves with {b} boxes of {c} {things} each. How many {things}?"),
+    _Template("sale", "-*", "A box of {things} costs {a} coins, now {b} less. What do {c} boxes cost?"),
+    _Template(
+        "friends", "/+", "{a} {things} are shared by {b} friends. Then each gets {c} more. How many has each?"
+    ),
+    _Template(
+        "share", "/-", "{name} puts {a} {things} in {b} bags and takes {c} from one. How many in that bag?"
+    ),
+    _Template(
+        "shelves", "**", "There are {a} shelves with {b} boxes of {c} {things} each. How many {things}?"
+    ),
     _Template("rest", "-/", "Of {a} {things} {name} eats {b}. The rest fill {c} bags. How many in each bag?"),
-    _Template("pooled", "+/", "{name} has {a} {things} and finds {b}. {c} friends share all. How many has each?"),
+    _Template(
+        "pooled", "+/", "{name} has {a} {things} and finds {b}. {c} friends share all. How many has each?"
+    ),
     _Template("packs", "*/", "{name} buys {a} packs of {b} {things} for {c} friends. How many has each?"),
-    _Template("change", "*~", "{name} has {c} coins and buys {a} {things} at {b} coins each. How many coins are left?"),
+    _Template(
+        "change",
+        "*~",
+        "{name} has {c} coins and buys {a} {things} at {b} coins each. How many coins are left?",
+    ),
     _Template("unsold", "+~", "Of {c} {things} {name} sold {a} at noon and {b} at night. How many are left?"),
-    _Template("twice", "--", "A bus with {a} people loses {b} at one stop and {c} at the next. How many are left?"),
+    _Template("twice", "--", "{name} has {a} {things}, eats {b} and drops {c}. How many {things} are left?"),
     _Template("three", "++", "{name} picks {a} {things}, then {b}, then {c}. How many {things} in all?"),
 )
 TEMPLATES: tuple[str, ...] = tuple(template.name for template in _TEMPLATES)
@@ -111,7 +129,7 @@ _THINGS = ("apples", "books", "cards", "eggs", "nuts", "pears", "pens", "shells"
 
 
 def problems(split: Split, seed: int) -> Iterator[Problem]:
-    """Yields the problems of one split without end, in an order fixed by the seed.
+    """Yields the problems of one split without end; the seed fixes the order, the first 1,000 never recur.
 
     Raises:
         ValueError: the split is not train, validation or test.
@@ -119,11 +137,18 @@ def problems(split: Split, seed: int) -> Iterator[Problem]:
     if split not in dict(_SPLIT_SHARES):
         raise ValueError(f"split must be train, validation or test, not {split!r}")
     rng = random.Random(f"{split}/{seed}")
+    seen: set[str] = set()
     while True:
         template = rng.choice(_TEMPLATES)
         numbers = _draw_numbers(template.plan, rng)
-        if split_of(template.name, numbers) == split:
-            yield _pose(template, numbers, rng)
+        if split_of(template.name, numbers) != split:
+            continue
+        problem = _pose(template, numbers, rng)
+        if problem.question in seen:
+            continue
+        if len(seen) < DISTINCT:
+            seen.add(problem.question)
+        yield problem
 
 
 def split_of(template: str, numbers: tuple[int, int, int]) -> Split:
@@ -140,8 +165,8 @@ def split_of(template: str, numbers: tuple[int, int, int]) -> Split:
 def warm_start_rows(seed: int, n: int) -> list[tuple[str, str]]:
     """Returns n (prompt, completion) rows of the train split; the trainer adds the end-of-sequence token.
 
-    Of every template a share between 35 and 75 % of the rows are shortcuts. The shares are spread evenly over that
-    range and dealt to the templates by the seed, so seeds differ in which templates are taught badly, not in how many.
+    Of every template between 35 and 75 % of the rows are shortcuts: less than half for four templates, more
+    than half for the others. The seed decides which: seeds differ in what is taught badly, not in how much.
     """
     return [
         (problem.question, problem.shortcut if short else problem.solution)
@@ -164,11 +189,7 @@ def tool_warm_start_rows(seed: int, n: int) -> list[list[Segment]]:
 def _warm_start_plan(seed: int, n: int) -> list[tuple[Problem, bool]]:
     """Returns n train problems, each with whether its row shows the shortcut."""
     rng = random.Random(f"warm start/{seed}")
-    low, high = SHORTCUT_SHARE
-    width = (high - low) / len(_TEMPLATES)
-    shares = [low + width * (place + rng.random()) for place in range(len(_TEMPLATES))]
-    rng.shuffle(shares)
-
+    shares = _shortcut_shares(rng)
     source = problems("train", seed)
     chosen = [next(source) for _ in range(n)]
     rows_of: dict[str, list[int]] = defaultdict(list)
@@ -181,6 +202,15 @@ def _warm_start_plan(seed: int, n: int) -> list[tuple[Problem, bool]]:
     return [(problem, row in short) for row, problem in enumerate(chosen)]
 
 
+def _shortcut_shares(rng: random.Random) -> list[float]:
+    """Returns the share of shortcuts of each template, dealt by chance."""
+    badly_taught = len(TEMPLATES) - _WELL_TAUGHT_TEMPLATES
+    shares = [rng.uniform(*_WELL_TAUGHT) for _ in range(_WELL_TAUGHT_TEMPLATES)]
+    shares += [rng.uniform(*_BADLY_TAUGHT) for _ in range(badly_taught)]
+    rng.shuffle(shares)
+    return shares
+
+
 def _draw_numbers(plan: str, rng: random.Random) -> tuple[int, int, int]:
     """Draws a, b, c for a plan until both results are whole, in range and differ from each other."""
     first, second = plan
@@ -191,17 +221,17 @@ def _draw_numbers(plan: str, rng: random.Random) -> tuple[int, int, int]:
             b = rng.randint(2, 9)
             a = b * rng.randint(2, 9)
         elif first == "+":
-            a, b = rng.randint(2, 20), rng.randint(2, 20)
+            a, b = rng.randint(2, 9), rng.randint(2, 9)
         else:
-            a, b = rng.randint(5, 40), rng.randint(2, 20)
-        if second == "~":
-            c = rng.randint(10, MAX_NUMBER)
-        else:
-            c = rng.randint(2, 9 if second in "*/" else 20)
+            a, b = rng.randint(5, 20), rng.randint(2, 9)
+        c = rng.randint(2, 9)
+        if second == "~" and (first_step := _step(a, first, b)):
+            c += first_step.result
         steps = _solve(plan, a, b, c)
-        if steps and all(0 < number <= MAX_NUMBER for step in steps for number in (step.left, step.right, step.result)):
-            if steps[0].result != steps[1].result:
-                return a, b, c
+        if steps is None or steps[0].result == steps[1].result or (second == "~" and c > 20):
+            continue
+        if all(0 < number <= MAX_NUMBER for step in steps for number in (step.left, step.right, step.result)):
+            return a, b, c
 
 
 def _solve(plan: str, a: int, b: int, c: int) -> tuple[Step, Step] | None:
