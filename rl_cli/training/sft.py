@@ -1,7 +1,7 @@
 """The supervised warm start: TRL's SFTTrainer on worked solutions, until a measure is reached.
 
-The learning rate rises, stays until the gate is reached, and then falls to 0: thus the point where GRPO starts
-depends less on the last few batches.
+The learning rate rises, stays until the gate is reached, and then falls to 0, so that the point
+where GRPO starts depends less on the last few batches.
 """
 
 from __future__ import annotations

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,6 +35,7 @@ NOTE = (
 )
 
 
+WAITING_EVERY_SECONDS = 60
 GATE_TASKS, GATE_SAMPLES = 128, 8
 SOLVED = 0.5
 """A reward above this counts as solved."""
@@ -78,7 +81,7 @@ def obtain(env: Environment, config: RunConfig, home: Path, watcher: Watcher) ->
     key = hashlib.sha256(json.dumps(causes, sort_keys=True).encode()).hexdigest()[:16]
     folder = home / "warm_starts"
     folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder / f"{key}.lock", watcher.should_stop):
+    with _locked(folder / f"{key}.lock", watcher):
         target = folder / key
         if target.exists():
             problem = _damage(target)
@@ -196,17 +199,21 @@ def _checksum(path: Path) -> str:
 
 
 @contextmanager
-def _locked(path: Path, should_stop: Callable[[], bool]) -> Iterator[None]:
+def _locked(path: Path, watcher: Watcher) -> Iterator[None]:
     """Holds the lock; while another process trains the same warm start, waits and looks out for a stop."""
     import filelock
 
     lock = filelock.FileLock(path)
+    said = -math.inf
     while True:
-        if should_stop():
+        if watcher.should_stop():
             raise Stopped
         try:
             lock.acquire(timeout=0.5)
         except filelock.Timeout:
+            if time.monotonic() - said > WAITING_EVERY_SECONDS:  # so that nobody takes the run for stalled
+                said = time.monotonic()
+                watcher.event("waiting", reason="another process is training the same warm start")
             continue
         try:
             yield

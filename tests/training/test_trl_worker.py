@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,16 @@ def test_a_run_from_its_warm_start_to_its_last_evaluation_and_again_from_the_cac
     assert [[row.get(f) for f in figures] for row in again.metrics()] == [
         [row.get(f) for f in figures] for row in rows
     ]
+
+
+def test_two_runs_at_once_train_one_warm_start_and_do_not_disturb_each_other(home: Path):
+    runs = [make_run(home) for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, runs))
+    assert [run.exit("trainer")["outcome"] for run in runs] == ["finished", "finished"]
+    assert sorted(kinds(run, "warm_start")[0]["source"] for run in runs) == ["cache", "trained here"]
+    ours, theirs = ([row for row in run.metrics() if row["phase"] == "grpo"] for run in runs)
+    assert [row["grad_norm"] for row in ours] == [row["grad_norm"] for row in theirs]
 
 
 def test_a_damaged_warm_start_is_built_anew(home: Path):
