@@ -77,7 +77,7 @@ def test_a_refused_key_means_offline_and_an_alert(
     assert state["state"] == "finished"
     until(lambda: not identity(run, "supervisor").alive())
     assert [event["mode"] for event in wandb_events(run)] == ["offline"]
-    assert [alert["rule"] for alert in run.summary()["alerts"]] == ["wandb"]
+    assert "wandb" in [alert["rule"] for alert in run.summary()["alerts"]]
     assert LOGIN["WANDB_API_KEY"] not in "".join(
         path.read_text(errors="replace") for path in run.path.rglob("*") if path.is_file()
     )
