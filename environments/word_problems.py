@@ -213,7 +213,7 @@ def _shortcut_shares(rng: random.Random) -> list[float]:
 
 def _draw_numbers(plan: str, rng: random.Random) -> tuple[int, int, int]:
     """Draws a, b, c for a plan until both results are whole, in range and differ from each other."""
-    first, second = plan
+    first, second = plan[0], plan[1]
     while True:
         if first == "*":
             a, b = rng.randint(2, 9), rng.randint(2, 9)

@@ -237,9 +237,7 @@ class Engine:
         batch = [self._waiting.pop(seat) for seat in sorted(self._waiting)]
         self.batches += 1
         requests = [request for request, _ in batch]
-        work = asyncio.get_running_loop().run_in_executor(
-            self._executor, self.continue_all, requests
-        )
+        work = asyncio.get_running_loop().run_in_executor(self._executor, self.continue_all, requests)
         try:
             answers = await work
         except Exception as error:  # whatever the model raises fails this batch, not the process

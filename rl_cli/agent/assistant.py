@@ -9,8 +9,6 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tools.dispatcher import CallContext, tool_schemas
-
 from environments.agent_loop import (
     AssistantMessage,
     Limits,
@@ -23,6 +21,7 @@ from environments.agent_loop import (
 from environments.policies.base import Policy, Sampling
 from rl_cli.agent.transcript import Transcript
 from rl_cli.core.messages import Message, system, user
+from tools.dispatcher import CallContext, tool_schemas
 
 if TYPE_CHECKING:
     from tools.dispatcher import ToolSpec, Verdict

@@ -48,7 +48,7 @@ def check(file: Annotated[Path, typer.Argument(help="A settings file, or the con
     except OSError as error:
         raise explain_os_error(error, file) from error
     if _is_run_config(text):
-        from rl_cli.training.config_edit import from_yaml
+        from rl_cli.config.edit import from_yaml
 
         config = from_yaml(text, str(file))
         print(f"{file}: a good config of a run that learns {config.environment.name}")
@@ -61,7 +61,7 @@ def _is_run_config(text: str) -> bool:
     """Does it set any section of a run's config? Malformed YAML is left for the settings' reader."""
     import yaml
 
-    from rl_cli.training.config import RunConfig
+    from rl_cli.config.tree import RunConfig
 
     try:
         content = yaml.safe_load(text)

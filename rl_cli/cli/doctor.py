@@ -62,7 +62,7 @@ def _extras() -> list[Check]:
 
 
 def _machine() -> list[Check]:
-    from rl_cli.training.machine import describe_machine
+    from rl_cli.config.machine import describe_machine
 
     machine = describe_machine()
     gpus = ", ".join(f"{gpu['name']} ({gpu['memory_gb']:.0f} GB)" for gpu in machine["gpus"])

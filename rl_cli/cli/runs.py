@@ -91,9 +91,9 @@ def start_command(
     yes: YesOption = False,
 ) -> None:
     """Start a run. It goes on by itself; nothing is asked."""
+    from rl_cli.config.edit import resolve
+    from rl_cli.config.machine import can_train
     from rl_cli.runs.launch import start_run
-    from rl_cli.training.config_edit import resolve
-    from rl_cli.training.machine import can_train
 
     settings = load_settings()
     wanted = _changes(changes or [], backend)
@@ -115,7 +115,7 @@ def start_command(
 
 
 def _changes(assignments: list[str], backend: str | None) -> dict[str, Any]:
-    from rl_cli.training.config_yaml import parse_assignment
+    from rl_cli.config.yaml_text import parse_assignment
 
     wanted = dict(parse_assignment(text) for text in assignments)
     if backend is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from importlib.util import find_spec
 
 from rl_cli.core.errors import BadUsage
@@ -10,11 +11,23 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "train": ("torch", "transformers", "trl", "datasets", "peft", "accelerate"),
 }
 """Name of the extra -> the modules that it brings."""
+TRL_SERIES = "1.16."
+"""rollout_func is experimental in TRL; this series is the one that the adapter is tested with."""
 
 
 def missing_modules(extra: str) -> list[str]:
     """The modules of `extra` that are not installed. Imports none of them."""
     return [module for module in EXTRAS[extra] if find_spec(module) is None]
+
+
+def require_extra(extra: str) -> None:
+    """Raises BadUsage naming the install command where a package of an extra is missing or too different."""
+    if missing := missing_modules(extra):
+        raise BadUsage(f"this needs {', '.join(missing)}: not installed", install_command(extra))
+    if extra == "train" and not version("trl").startswith(TRL_SERIES):
+        raise BadUsage(
+            f"this needs trl {TRL_SERIES}*, and {version('trl')} is installed", install_command(extra)
+        )
 
 
 def install_command(extra: str) -> str:

@@ -29,7 +29,7 @@ def config_against_profile(run: RunDir) -> Sections:
 
 def flat_config(run: RunDir) -> dict[str, Any]:
     """{dotted field: value}."""
-    from rl_cli.training.config_fields import flatten
+    from rl_cli.config.fields import flatten
 
     return flatten(run.config())
 
@@ -39,9 +39,9 @@ def as_text(value: Any) -> str:
 
 
 def _profile_defaults(run: RunDir) -> dict[str, Any]:
-    from rl_cli.training.config import RunConfig
-    from rl_cli.training.config_fields import flatten
-    from rl_cli.training.profiles import load_profile
+    from rl_cli.config.fields import flatten
+    from rl_cli.config.profiles import load_profile
+    from rl_cli.config.tree import RunConfig
 
     config = run.config()
     try:

@@ -11,6 +11,7 @@ from rl_cli.core.errors import WorkFailed
 from rl_cli.core.files import explain_os_error
 from rl_cli.core.processes import ProcessIdentity, kill_tree, python_module
 from rl_cli.runs import children
+from rl_cli.runs.backends import prepare
 from rl_cli.runs.logs import last_lines, telling_line
 from rl_cli.runs.settle import settle
 from rl_cli.runs.state_file import State, StateWriter, is_over
@@ -18,7 +19,7 @@ from rl_cli.runs.store import RunDir, create_run
 from rl_cli.runs.times import now_text
 
 if TYPE_CHECKING:
-    from rl_cli.training.config import RunConfig
+    from rl_cli.config.tree import RunConfig
 
 LOOK_EVERY_SECONDS = 0.03
 TERMINATE_SECONDS = 5.0
@@ -40,10 +41,7 @@ def start_run(config: RunConfig, home: str | Path, timeout: float = 15) -> RunDi
             folder cannot be written.
         WorkFailed: The supervisor did not come up; the run is kept, as failed.
     """
-    from rl_cli.training.backends import BACKENDS
-
-    config = BACKENDS[config.backend.name].prepare(config)
-    run = create_run(config, home)
+    run = create_run(prepare(config), home)
     argv = python_module("rl_cli.runs.supervisor", str(run.path))
     environment = {"RL_CLI_HOME": str(Path(home).absolute())}
     try:

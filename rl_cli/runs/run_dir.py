@@ -16,7 +16,7 @@ from rl_cli.runs.state_file import NO_EVALUATION, State, StateWriter, is_over, j
 from rl_cli.runs.times import now_text
 
 if TYPE_CHECKING:
-    from rl_cli.training.config import RunConfig
+    from rl_cli.config.tree import RunConfig
 
 
 class RunDir:
@@ -38,12 +38,12 @@ class RunDir:
 
     def config_dict(self) -> dict[str, Any]:
         """run.yaml as plain values."""
-        from rl_cli.training.config_yaml import read_yaml
+        from rl_cli.config.yaml_text import read_yaml
 
         return read_yaml(self.path / "run.yaml")
 
     def config(self) -> RunConfig:
-        from rl_cli.training.config import RunConfig
+        from rl_cli.config.tree import RunConfig
 
         return RunConfig.model_validate(self.config_dict())
 

@@ -20,7 +20,7 @@ from rl_cli.runs.state_file import NO_EVALUATION, read_state
 from rl_cli.runs.times import now_text
 
 if TYPE_CHECKING:
-    from rl_cli.training.config import RunConfig
+    from rl_cli.config.tree import RunConfig
 
 __all__ = ["RunDir", "create_run", "find_run", "list_runs", "runs_folder", "settle"]
 
@@ -37,7 +37,7 @@ def create_run(config: RunConfig, home: str | Path) -> RunDir:
     Raises:
         RlCliError: The home folder cannot be written.
     """
-    from rl_cli.training.config_yaml import dump_yaml
+    from rl_cli.config.yaml_text import dump_yaml
 
     folder = runs_folder(home)
     state: dict[str, Any] = {

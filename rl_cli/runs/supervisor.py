@@ -22,6 +22,7 @@ from rl_cli.core.errors import RlCliError
 from rl_cli.core.files import explain_os_error
 from rl_cli.core.processes import kill_tree, python_module
 from rl_cli.runs import children, health
+from rl_cli.runs.backends import WORKERS
 from rl_cli.runs.logs import last_lines, telling_line
 from rl_cli.runs.mirror_child import MirrorChild
 from rl_cli.runs.progress import Progress, Reader
@@ -96,9 +97,7 @@ class Supervisor:
         if request := self.run.stop_requested():
             self.verdict = Verdict("stopped", _asked(request), time.monotonic(), asked=False)
             return
-        from rl_cli.training.backends import BACKENDS
-
-        module = BACKENDS[self.config.backend.name].worker_module
+        module = WORKERS[self.config.backend.name]
         argv = python_module(module, str(self.run.path))
         environment = children.worker_environment()
         self.trainer = children.start(argv, self.run.log_path("trainer"), cwd=self.run.path, env=environment)

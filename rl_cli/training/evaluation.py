@@ -12,8 +12,8 @@ from environments.agent_loop import Limits
 from environments.base import Environment, ScoredGroup, Split, Task
 from environments.groups import Evaluation, evaluate, run_groups
 from environments.policies.base import Policy, Sampling
+from rl_cli.config.tree import GrpoSection
 from rl_cli.core.errors import WorkFailed
-from rl_cli.training.config import GrpoSection
 
 EVALUATION_SEED = 0
 """Validation and test tasks are the same for every run, so that runs can be compared."""

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from rl_cli.config.tree import RunConfig
 from rl_cli.core.errors import BadUsage, Refused, RlCliError, WorkFailed
+from rl_cli.core.extras import require_extra
 from rl_cli.core.files import explain_os_error, read_json, write_json
 from rl_cli.core.processes import ProcessIdentity, kill_tree, python_module
-from rl_cli.training.config import RunConfig
-from rl_cli.training.machine import require_extra
 
 STARTING = "starting checkpoint"
 """The model that GRPO would start from: the warm-started tiny model, or the pretrained one of the config."""

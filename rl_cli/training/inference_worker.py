@@ -18,9 +18,9 @@ from typing import Any
 from environments.base import Environment, Rollout, ScoredGroup
 from environments.catalogue import load_environment
 from environments.policies.base import Policy
+from rl_cli.config.tree import RunConfig
 from rl_cli.core.errors import RlCliError
 from rl_cli.core.json_text import to_json
-from rl_cli.training.config import RunConfig
 from rl_cli.training.inference_test import STARTING, read_request
 from rl_cli.training.process import prepare_process
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rl_cli.config.tree import LoraSection, ModelSection
 from rl_cli.core.errors import WorkFailed
-from rl_cli.training.config import LoraSection, ModelSection
 
 if TYPE_CHECKING:
     from environments.policies.base import Policy

@@ -61,7 +61,7 @@ def read_play(path: Path) -> Play:
     """
     import yaml
 
-    from rl_cli.training.config_yaml import parse_yaml
+    from rl_cli.config.yaml_text import parse_yaml
 
     try:
         text = path.read_text("utf-8")

@@ -47,9 +47,17 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
+from rl_cli.config.tree import RunConfig
 from rl_cli.core.files import write_json
 from rl_cli.runs.run_dir import RunDir
-from rl_cli.training.replay_file import Entry, read_play
+from rl_cli.training.replay_file import Entry, find_file, read_play
+
+
+def prepare(config: RunConfig) -> RunConfig:
+    """The config with the file's whole path; raises BadUsage where the file has mistakes."""
+    path = find_file(config.backend.file or "")
+    read_play(path)
+    return config.model_copy(update={"backend": config.backend.model_copy(update={"file": str(path)})})
 
 
 class Stopped(Exception):

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from environments.base import WarmStartSegment
+from rl_cli.config.tree import SftSection
 from rl_cli.core.errors import WorkFailed
-from rl_cli.training.config import SftSection
 
 CHUNK = 25
 """Steps between looks at the gate, once sft.steps are done."""

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from environments.base import ScoredGroup
+from rl_cli.config.tree import RunConfig
 from rl_cli.core.errors import BadUsage
-from rl_cli.training.config import RunConfig
 from rl_cli.training.models import Loaded
 from rl_cli.training.rollout_rows import Rows, step_figures, to_rows
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from environments.base import Environment, ScoredGroup, Split, Task
 from environments.catalogue import load_environment
+from rl_cli.config.tree import RunConfig
 from rl_cli.core.errors import WorkFailed
+from rl_cli.core.extras import require_extra
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.training import warm_start
-from rl_cli.training.config import RunConfig
 from rl_cli.training.evaluation import Rollouts, training_batches
-from rl_cli.training.machine import require_extra
 from rl_cli.training.models import Loaded, load_pretrained, load_tiny, load_weights, make_policy
 from rl_cli.training.rollout_rows import pick_samples, sample_fields
 from rl_cli.training.trl_adapter import Decision, build_trainer, vllm_engine

@@ -13,13 +13,21 @@ import sys
 import traceback
 from pathlib import Path
 
+from rl_cli.config.tree import RunConfig
 from rl_cli.core.errors import RlCliError
+from rl_cli.core.extras import require_extra
 from rl_cli.core.files import explain_os_error
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.training.process import prepare_process
 
 SPARE_BYTES = 64 * 1024
 """Less free space than this is a full disk."""
+
+
+def prepare(config: RunConfig) -> RunConfig:
+    """Raises BadUsage where the packages that train are not installed."""
+    require_extra("train")
+    return config
 
 
 def main(argv: list[str]) -> int:

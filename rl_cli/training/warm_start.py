@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from environments.base import Environment, WarmStartSegment
+from rl_cli.config.tree import RunConfig
 from rl_cli.core.errors import WorkFailed
 from rl_cli.core.files import append_jsonl, read_json, read_jsonl, write_json
-from rl_cli.training.config import RunConfig
 
 if TYPE_CHECKING:
     from rl_cli.training.evaluation import Rollouts

@@ -9,12 +9,12 @@ from typing import Any
 
 import yaml
 
+from rl_cli.config.tree import RunConfig
 from rl_cli.core.processes import ProcessIdentity, kill_tree
 from rl_cli.runs.launch import start_run
 from rl_cli.runs.settle import settle
 from rl_cli.runs.state_file import State, is_over
 from rl_cli.runs.store import RunDir, runs_folder
-from rl_cli.training.config import RunConfig
 
 STEP: dict[str, Any] = {"loss": 0.1, "grad_norm": 0.5, "reward/mean": 0.3, "groups/with_signal": 0.5}
 

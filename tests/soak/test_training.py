@@ -13,10 +13,10 @@ from typing import Any
 import psutil
 import pytest
 
+from rl_cli.config.edit import resolve
 from rl_cli.core.processes import python_module
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.store import create_run
-from rl_cli.training.config_edit import resolve
 from tests.training.steps import Run, trl_alone
 
 pytestmark = [pytest.mark.soak, pytest.mark.train]

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from rl_cli.config.edit import resolve
+from rl_cli.config.tree import RunConfig
 from rl_cli.core.processes import python_module
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.store import create_run
-from rl_cli.training.config import RunConfig
-from rl_cli.training.config_edit import resolve
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from environments.base import Environment, ScoredGroup
 from environments.catalogue import load_environment
-from rl_cli.training.config import RunConfig
+from rl_cli.config.tree import RunConfig
 from rl_cli.training.evaluation import Rollouts, training_batches
 
 STEPS, TASKS, GROUP = 3, 8, 4

@@ -11,10 +11,10 @@ from typing import Any
 import psutil
 import pytest
 
+from rl_cli.config.edit import resolve
+from rl_cli.config.tree import RunConfig
 from rl_cli.core.errors import BadUsage, WorkFailed
 from rl_cli.training import inference_test
-from rl_cli.training.config import RunConfig
-from rl_cli.training.config_edit import resolve
 from tests.training.conftest import SMALL, make_run, work_here
 
 

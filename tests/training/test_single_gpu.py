@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from rl_cli.config.edit import resolve
 from rl_cli.runs.store import create_run
-from rl_cli.training.config_edit import resolve
 from tests.training.conftest import work
 
 pytestmark = pytest.mark.train

@@ -12,7 +12,7 @@ import pytest
 
 from environments.base import Environment, EnvironmentConfig, Reward, Rollout, Task
 from environments.catalogue import load_environment
-from rl_cli.training.config import RunConfig
+from rl_cli.config.tree import RunConfig
 from rl_cli.training.evaluation import training_batches
 from tests.training.steps import GROUP, STEPS, TASKS, Run, config, digest, trl_alone
 

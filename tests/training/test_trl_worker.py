@@ -156,8 +156,8 @@ def test_grpo_starts_only_above_the_gate(home: Path, changes: dict, reason: str)
 
 def test_what_cannot_be_trained_fails_with_one_line(home: Path, sums: Path, tmp_path: Path):
     """The config is checked when it is edited; a run.yaml from elsewhere meets the worker's own checks."""
+    from rl_cli.config.tree import RunConfig
     from rl_cli.runs.store import create_run
-    from rl_cli.training.config import RunConfig
 
     base = {"profile": "single-gpu", "sft": {"steps": 0}, "model": {"name": str(tmp_path)}}
     cases = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tools.dispatcher import CallContext, ToolError
 
 if TYPE_CHECKING:
-    from rl_cli.training.config import RunConfig
+    from rl_cli.config.tree import RunConfig
 
 
 @dataclass
@@ -20,7 +20,7 @@ class Draft:
 
     def changed(self) -> dict[str, Any]:
         """Dotted field -> value, of the fields that differ from the profile's."""
-        from rl_cli.training.config_fields import flatten
+        from rl_cli.config.fields import flatten
 
         before = flatten(self.original)
         return {field: value for field, value in flatten(self.config).items() if before.get(field) != value}

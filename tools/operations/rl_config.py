@@ -15,8 +15,8 @@ async def rl_get_current_config(context: CallContext) -> dict[str, Any]:
 
     Next: rl_edit_config, or rl_test_inference when nothing is to be changed.
     """
-    from rl_cli.training.config_fields import flatten
-    from rl_cli.training.profiles import load_profile
+    from rl_cli.config.fields import flatten
+    from rl_cli.config.profiles import load_profile
 
     draft = current_draft(context)
     return {
@@ -35,9 +35,9 @@ async def rl_edit_config(context: CallContext, changes: dict[str, Any]) -> dict[
     Args:
         changes: Dotted field name -> new value, e.g. {"grpo.steps": 60, "grpo.learning_rate": 2e-4}.
     """
+    from rl_cli.config.edit import edit
+    from rl_cli.config.fields import flatten
     from rl_cli.core.errors import BadUsage
-    from rl_cli.training.config_edit import edit
-    from rl_cli.training.config_fields import flatten
 
     draft = current_draft(context)
     before = flatten(draft.config)

@@ -11,7 +11,7 @@ from tools.operations.draft import Draft, put_draft
 
 def _fit(profiles: list[str] | tuple[str, ...]) -> tuple[bool, str | None]:
     """Can one of `profiles` run on this machine, and if not, why?"""
-    from rl_cli.training.machine import can_train
+    from rl_cli.config.machine import can_train
 
     reasons = []
     for profile in profiles:
@@ -37,8 +37,8 @@ async def rl_list_environments() -> dict[str, Any]:
     offer instead), and machine (cpus, memory_gb, gpus). Next: rl_describe_environment.
     """
     from environments.catalogue import list_environments
+    from rl_cli.config.machine import describe_machine
     from rl_cli.core.settings import environments_folder
-    from rl_cli.training.machine import describe_machine
 
     rows = []
     for info in await asyncio.to_thread(list_environments, environments_folder()):
@@ -88,11 +88,11 @@ async def rl_select_environment(
             profiles that runs on this machine.
     """
     from environments.catalogue import find_environment
+    from rl_cli.config.edit import resolve
+    from rl_cli.config.fields import flatten
+    from rl_cli.config.machine import can_train, choose_profile, describe_machine
+    from rl_cli.config.profiles import load_profile
     from rl_cli.core.settings import environments_folder
-    from rl_cli.training.config_edit import resolve
-    from rl_cli.training.config_fields import flatten
-    from rl_cli.training.machine import can_train, choose_profile, describe_machine
-    from rl_cli.training.profiles import load_profile
 
     info = await asyncio.to_thread(find_environment, name, environments_folder())
     machine = await asyncio.to_thread(describe_machine)

@@ -26,9 +26,9 @@ async def rl_start_training(context: CallContext) -> dict[str, Any]:
 
     The run goes on by itself even if this conversation ends. Next: rl_check_status with wait=true.
     """
+    from rl_cli.config.machine import can_train
     from rl_cli.core.settings import ensure_home
     from rl_cli.runs.launch import start_run
-    from rl_cli.training.machine import can_train
 
     config = current_draft(context).config
     if config.backend.name == "trl":

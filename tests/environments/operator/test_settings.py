@@ -6,7 +6,7 @@ import pytest
 
 from environments.policies.operator.settings import read_settings, unread
 from environments.policies.operator.wording import normalise
-from rl_cli.training.config import RunConfig
+from rl_cli.config.tree import RunConfig
 
 TABLE: list[tuple[str, dict[str, object]]] = [
     (

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from rl_cli.config.edit import changed_fields, edit, from_yaml, resolve, to_yaml
+from rl_cli.config.fields import FIELDS, flatten
+from rl_cli.config.profiles import load_profile, profile_names
+from rl_cli.config.tree import RunConfig
 from rl_cli.core.errors import BadUsage
-from rl_cli.training.config import RunConfig
-from rl_cli.training.config_edit import changed_fields, edit, from_yaml, resolve, to_yaml
-from rl_cli.training.config_fields import FIELDS, flatten
-from rl_cli.training.profiles import load_profile, profile_names
 
 
 @pytest.fixture(scope="module")

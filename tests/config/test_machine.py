@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rl_cli.training.machine import can_train, choose_profile, describe_machine, require_extra
-from rl_cli.training.profiles import load_profile
+from rl_cli.config.machine import can_train, choose_profile, describe_machine
+from rl_cli.config.profiles import load_profile
+from rl_cli.core.extras import require_extra
 
 NO_GPU = {"cpus": 2, "memory_gb": 8.0, "gpus": []}
 
@@ -40,7 +41,7 @@ def test_nvidia_smi_is_read_where_there_is_one(tmp_path: Path, monkeypatch: pyte
 
 def test_a_missing_extra_names_the_install_command():
     missing = "import importlib.util as u; u.find_spec = lambda name: None\n"
-    code = missing + "from rl_cli.training.machine import require_extra\nrequire_extra('train')"
+    code = missing + "from rl_cli.core.extras import require_extra\nrequire_extra('train')"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "BadUsage" in ran.stderr
     assert "pip install 'rl-flywheel[train]'" in ran.stderr

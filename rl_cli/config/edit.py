@@ -8,13 +8,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from environments.catalogue import describe, find_environment, list_environments
+from rl_cli.config import fields
+from rl_cli.config.fields import OPTIONS, flatten, spread
+from rl_cli.config.machine import choose_profile
+from rl_cli.config.profiles import Profile, load_profile
+from rl_cli.config.tree import RunConfig
+from rl_cli.config.yaml_text import dump_yaml, parse_yaml, read_yaml
 from rl_cli.core.errors import BadUsage, did_you_mean
-from rl_cli.training import config_fields as fields
-from rl_cli.training.config import RunConfig
-from rl_cli.training.config_fields import OPTIONS, flatten, spread
-from rl_cli.training.config_yaml import dump_yaml, parse_yaml, read_yaml
-from rl_cli.training.machine import choose_profile
-from rl_cli.training.profiles import Profile, load_profile
 
 _FIXED = {
     "profile": "choose it when the config is begun: select the environment again with it, or use --profile",

@@ -5,15 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from typing import Any
 
-from rl_cli.core.errors import BadUsage
-from rl_cli.training.profiles import Profile, load_profile
-
-EXTRAS = {"train": ("torch", "transformers", "trl", "datasets", "peft", "accelerate")}
-TRL_SERIES = "1.16."
-"""rollout_func is experimental in TRL; this series is the one that the adapter is tested with."""
+from rl_cli.config.profiles import Profile, load_profile
 
 
 def describe_machine() -> dict[str, Any]:
@@ -65,16 +59,6 @@ def choose_profile(offered: tuple[str, ...] | list[str], machine: dict[str, Any]
     usable = [name for name in offered if can_train(name, machine)[0]]
     with_gpu = [name for name in usable if load_profile(name).needs_gpu]
     return (with_gpu or usable or list(offered))[0]
-
-
-def require_extra(extra: str) -> None:
-    """Raises BadUsage naming the install command where a package of an extra is missing or too different."""
-    missing = [name for name in EXTRAS[extra] if find_spec(name) is None]
-    command = f"pip install 'rl-flywheel[{extra}]'"
-    if missing:
-        raise BadUsage(f"this needs {', '.join(missing)}: not installed", command)
-    if extra == "train" and not _version("trl").startswith(TRL_SERIES):
-        raise BadUsage(f"this needs trl {TRL_SERIES}*, and {_version('trl')} is installed", command)
 
 
 def _version(package: str) -> str:

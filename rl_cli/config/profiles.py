@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rl_cli.config.yaml_text import read_yaml
 from rl_cli.core.errors import BadUsage, did_you_mean
-from rl_cli.training.config_yaml import read_yaml
 
 FOLDER = Path(__file__).with_name("profiles")
 

@@ -9,8 +9,8 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from rl_cli.config.tree import RunConfig
 from rl_cli.core.errors import did_you_mean, nearest
-from rl_cli.training.config import RunConfig
 
 OPTIONS = "environment.options"
 

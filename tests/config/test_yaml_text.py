@@ -7,8 +7,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rl_cli.config.yaml_text import dump_yaml, parse_assignment, parse_yaml, read_yaml
 from rl_cli.core.errors import BadUsage
-from rl_cli.training.config_yaml import dump_yaml, parse_assignment, parse_yaml, read_yaml
 
 
 @pytest.mark.parametrize(

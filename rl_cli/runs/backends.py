@@ -1,0 +1,33 @@
+"""The trainer backends: which worker module does the training."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rl_cli.config.tree import RunConfig
+
+WORKERS: dict[str, str] = {
+    "trl": "rl_cli.training.trl_worker",
+    "replay": "rl_cli.training.replay_worker",
+}
+"""Backend -> its worker, started as `python -P -m MODULE RUN_DIR` in the run's directory.
+
+A worker appends events, metrics and samples, calls `mark_ready("trainer")` when all is loaded, looks at
+`stop_requested()` between steps, and ends with `write_exit("trainer", ...)` (see `rl_cli.runs.run_dir`).
+Its module also has `prepare(config) -> config`, which is called before a run is made.
+"""
+
+
+def prepare(config: RunConfig) -> RunConfig:
+    """Asks the config's backend whether it can run here.
+
+    Returns:
+        The config as it is to be kept with the run.
+
+    Raises:
+        RlCliError: It cannot: a missing extra, a file with mistakes.
+    """
+    prepared: RunConfig = import_module(WORKERS[config.backend.name]).prepare(config)
+    return prepared
