@@ -17,7 +17,7 @@ from rl_cli.runs.due_checks import DueChecks
 from rl_cli.runs.follow import Follower
 from rl_cli.runs.progress import Progress, progress_of
 from rl_cli.runs.run_dir import RunDir
-from rl_cli.runs.state_file import State
+from rl_cli.runs.state_file import State, is_over
 
 LOOK_EVERY_SECONDS = 0.25
 
@@ -79,8 +79,8 @@ def progress(run: RunDir) -> dict[str, Any]:
 
 
 def next_check_seconds(run: RunDir) -> float | None:
-    """Seconds until the next judgement is due, 0 if it is overdue; None before the run is running."""
-    due = DueChecks(run).next_due()
+    """Seconds until the next judgement is due, 0 if it is overdue; None before the run is running and after it."""
+    due = None if is_over(run.state()) else DueChecks(run).next_due()
     return None if due is None else round(max(0.0, due - time.time()), 1)
 
 

@@ -1,0 +1,50 @@
+"""The README's map of the tree, from the first line of each file; `python -m tests.readme_map` updates it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("rl_cli", "tools", "environments", "prompts")
+START, END = "<!-- map -->\n", "<!-- /map -->"
+
+
+def describe(path: Path) -> str:
+    """The file's one line: its docstring's first sentence, a profile's description, a comment, a heading."""
+    text = path.read_text("utf-8")
+    if path.suffix == ".py":
+        line = (ast.get_docstring(ast.parse(text)) or "").split("\n\n")[0]
+    elif path.suffix == ".yaml":
+        line = text.splitlines()[0].removeprefix("#").removeprefix("description:")
+    else:
+        line = next((line for line in text.splitlines() if line.strip()), "").lstrip("# ")
+    line = " ".join(line.split())
+    return line if len(line) <= 140 else line[:137].rsplit(" ", 1)[0] + " ..."
+
+
+def render() -> str:
+    """A code block with one line per file, folder by folder."""
+    lines = ["```"]
+    for package in PACKAGES:
+        files = [p for p in (ROOT / package).rglob("*") if p.suffix in (".py", ".md", ".yaml")]
+        folders = sorted({path.parent for path in files})
+        for folder in folders:
+            here = sorted(p for p in files if p.parent == folder and p.name != "__init__.py")
+            if not here:
+                continue
+            lines.append(f"{folder.relative_to(ROOT).as_posix()}/")
+            width = max(len(path.name) for path in here)
+            lines += [f"  {path.name:<{width}}  {describe(path)}" for path in here]
+    return "\n".join([*lines, "```"]) + "\n"
+
+
+def update(readme: Path = ROOT / "README.md") -> None:
+    text = readme.read_text("utf-8")
+    before, _, rest = text.partition(START)
+    _, _, after = rest.partition(END)
+    readme.write_text(before + START + render() + END + after, "utf-8")
+
+
+if __name__ == "__main__":
+    update()
