@@ -1,4 +1,4 @@
-"""The README's commands are run in order, in one home, and print what it shows; the first is the main job itself."""
+"""The README's commands are run in order, in one home, and print what it shows; the first is the main job."""
 
 from __future__ import annotations
 

@@ -33,6 +33,13 @@ async def rl_test_inference(
     from rl_cli.training.inference_test import test_inference
 
     draft = current_draft(context)
-    return await test_inference(
+    answer = await test_inference(
         draft.config, models, tasks, group_size, ensure_home() / "inference_tests", context.on_progress
     )
+    figures = (
+        f"{result['model']}: accuracy {result['accuracy']} on {result['rollouts']} rollouts, "
+        f"groups without signal {result['groups_without_signal']}"
+        for result in answer["results"]
+    )
+    context.state["inference_test"] = f"inference test: {'; '.join(figures)} ({answer['file']})"
+    return answer

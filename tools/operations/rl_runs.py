@@ -37,6 +37,8 @@ async def rl_start_training(context: CallContext) -> dict[str, Any]:
             raise ToolError("cannot_train_here", f"profile {config.profile} cannot run here: {why_not}")
     run = await asyncio.to_thread(start_run, config, ensure_home())
     context.state["run_id"] = run.id
+    if tested := context.state.get("inference_test"):
+        run.append_event("decision", by="assistant", what="start", reason=tested)
     summary = run.summary()
     tracking = config.tracking.wandb
     if tracking == "auto":
@@ -53,7 +55,7 @@ async def rl_start_training(context: CallContext) -> dict[str, Any]:
 
 @tool(toolset="rl", risk="read", deadline=86_400)
 async def rl_check_status(
-    context: CallContext, run_id: str | None = None, wait: bool = False
+    context: CallContext, run_id: str | None = None, wait: bool = False, decision: str | None = None
 ) -> dict[str, Any]:
     """Check a run. With wait, return at the next due check, an alert, the end, or when the person interrupts.
 
@@ -63,10 +65,13 @@ async def rl_check_status(
     Args:
         run_id: The run; without it, the one that this conversation started, else the newest.
         wait: Wait for something to judge rather than answer at once.
+        decision: What the last check led you to decide, with its figures; kept in the run's report.
     """
     from rl_cli.runs.monitor import next_check_seconds, progress, wait_for_check
 
     run = _find(context, run_id)
+    if decision:
+        run.append_event("decision", by="assistant", what="goes on", reason=decision)
     why, next_check = "now", next_check_seconds(run)
     alerts = run.summary()["alerts"]
     if wait:

@@ -44,10 +44,12 @@ def watch(started: Result, say: Voice, notes: list[str]) -> Procedure:
 def follow(run_id: str | None, say: Voice, line: str, notes: list[str]) -> Procedure:
     """Waits for check after check, stops the run where that is called for, and reports at the end."""
     known_alerts = same = 0
+    decided: dict[str, str] = {}
     previous: dict[str, Any] = {}
     retried = False
     while True:
-        status = yield Call("rl_check_status", {"run_id": run_id, "wait": True}, line)
+        status = yield Call("rl_check_status", {"run_id": run_id, "wait": True, **decided}, line)
+        decided = {}
         if not status.ok and status.kind == "timeout" and not retried:
             retried = True
             line = say("The check ran out of time; I wait once more.", "检查超时，再等一次。")
@@ -85,6 +87,7 @@ def follow(run_id: str | None, say: Voice, line: str, notes: list[str]) -> Proce
         verdict = judge(say, status.data, new)
         if not verdict.stop:
             line = say(f"{said}. It goes on: {verdict.reason}.", f"{said}。继续：{verdict.reason}。")
+            decided = {"decision": verdict.reason}
             continue
         try:
             yield from must(

@@ -214,7 +214,7 @@ class Tools:
             "wandb": "offline",
         }
 
-    def _rl_check_status(self, run_id: str | None, wait: bool = False) -> dict[str, Any]:
+    def _rl_check_status(self, run_id: str | None, wait: bool = False, decision: str = "") -> dict[str, Any]:
         result = self.checks.pop(0) if len(self.checks) > 1 else self.checks[0]
         if result.get("ok"):
             self.last_run = result["run"]
