@@ -79,7 +79,7 @@ def progress(run: RunDir) -> dict[str, Any]:
 
 
 def next_check_seconds(run: RunDir) -> float | None:
-    """Seconds until the next judgement is due, 0 if it is overdue; None before the run is running, and after."""
+    """Seconds until the next judgement is due, 0 if it is overdue; None while there is none to come."""
     due = None if is_over(run.state()) else DueChecks(run).next_due()
     return None if due is None else round(max(0.0, due - time.time()), 1)
 

@@ -31,7 +31,10 @@ def test_from_request_to_report() -> None:
     tools = Tools()
     played = play("train gsm8k-mini", tools)
     assert tools.called == WHOLE
-    assert tools.arguments("rl_check_status") == [{"run_id": RUN_ID, "wait": True}] * 2
+    first, second = tools.arguments("rl_check_status")
+    assert first == {"run_id": RUN_ID, "wait": True}
+    assert second == {**first, "decision": second["decision"]}
+    assert "0.547 now" in second["decision"]
     assert played.said[0].startswith("Plan: ")
     assert all(text.strip() for text in played.said)
     for figure in (EVAL["n"], EVAL["initial"], EVAL["final"], 0.595):
