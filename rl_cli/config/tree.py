@@ -59,9 +59,9 @@ class SftSection(Section):
     """Peak learning rate, constant between warm-up and cool-down."""
     warmup_steps: int = Field(default=20, ge=0)
     """Steps of linear warm-up."""
-    gate: float = Field(default=0.5, ge=0, le=1)
+    gate: float = Field(default=0.55, ge=0, le=1)
     """Train on until at least one of 8 samples solves this share of validation problems."""
-    max_steps: int = Field(default=600, ge=0)
+    max_steps: int = Field(default=500, ge=0)
     """Give up on the gate after this many steps: GRPO is not started below it."""
     cooldown_steps: int = Field(default=50, ge=0)
     """Steps after the gate, in which the learning rate falls to 0."""

@@ -13,8 +13,9 @@ import sys
 import traceback
 from pathlib import Path
 
+from rl_cli.config.edit import data_problem
 from rl_cli.config.tree import RunConfig
-from rl_cli.core.errors import RlCliError
+from rl_cli.core.errors import BadUsage, RlCliError
 from rl_cli.core.extras import require_extra
 from rl_cli.core.files import explain_os_error
 from rl_cli.runs.run_dir import RunDir
@@ -25,8 +26,10 @@ SPARE_BYTES = 64 * 1024
 
 
 def prepare(config: RunConfig) -> RunConfig:
-    """Raises BadUsage where the packages that train are not installed."""
+    """Raises BadUsage where packages or the environment's data are missing."""
     require_extra("train")
+    if problem := data_problem(config):
+        raise BadUsage(f"the data of {config.environment.name} cannot be had: {problem}")
     return config
 
 
