@@ -1,0 +1,9 @@
+"""`make bench`: every benchmark, each figure beside what it is measured against."""
+
+from __future__ import annotations
+
+from tests.bench import engine, startup
+
+if __name__ == "__main__":
+    startup.main()
+    engine.main()
