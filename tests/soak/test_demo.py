@@ -28,26 +28,27 @@ def peak_of_the_largest(process: psutil.Process) -> int:
     return largest
 
 
-def say(request: str, *options: str) -> dict[str, Any]:
+def say(log: Path, request: str, *options: str) -> dict[str, Any]:
     """Runs the request to its end; seconds, the largest process, and the text."""
     threads = {"OMP_NUM_THREADS": str(min(4, os.cpu_count() or 1))}
     started, peak = time.monotonic(), 0
-    with subprocess.Popen(
-        command(request, "--yes", *options),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=os.environ | threads,
-    ) as process:
+    with (
+        log.open("w") as out,
+        subprocess.Popen(
+            command(request, "--yes", *options),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env=os.environ | threads,
+        ) as process,
+    ):
         while process.poll() is None:
             try:
                 peak = max(peak, peak_of_the_largest(psutil.Process(process.pid)))
             except psutil.NoSuchProcess:
                 break
             time.sleep(0.3)
-        assert process.stdout
-        text = process.stdout.read()
+    text = log.read_text("utf-8")
     assert process.returncode == 0, text
     return {"seconds": time.monotonic() - started, "peak_gb": peak / 2**30, "text": text}
 
@@ -62,15 +63,13 @@ def say(request: str, *options: str) -> dict[str, Any]:
     ],
 )
 def test_one_sentence_gains_forty_points(home: Path, request_: str, seed: int):
-    said = say(request_, "--seed", str(seed))
+    said = say(home.parent / "said.txt", request_, "--seed", str(seed))
     [run] = rl_cli("runs", "list", "--json").rows()
     evaluation = run["eval"]
     gain = evaluation["final"] - evaluation["initial"]
-    print(
-        f"\n{request_!r} seed {seed}: initial {evaluation['initial']:.4f} final {evaluation['final']:.4f} "
-        f"gain {gain:.4f} on {evaluation['n']}; {said['seconds']:.0f} s; largest process {said['peak_gb']:.2f} GB",
-        flush=True,
-    )
+    accuracy = f"initial {evaluation['initial']:.4f} final {evaluation['final']:.4f} gain {gain:.4f}"
+    costs = f"{said['seconds']:.0f} s, largest process {said['peak_gb']:.2f} GB"
+    print(f"\n{request_!r} seed {seed}: {accuracy} on {evaluation['n']}; {costs}", flush=True)
     assert run["state"] == "finished"
     assert evaluation["n"] >= 400
     assert gain >= 0.40
