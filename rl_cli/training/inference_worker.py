@@ -146,7 +146,7 @@ def run_checkpoint(home: Path, name: str) -> tuple[Path, Any]:
     validated = [
         e for e in events if e["kind"] == "evaluation" and e["which"] == "validation" and e["step"] in saved
     ]
-    best = max(validated, key=lambda event: event["accuracy"], default=None)
+    best = max(validated, key=lambda event: (event["accuracy"], event["step"]), default=None)
     return saved[best["step"] if best else max(saved)], run.config().model
 
 

@@ -181,8 +181,8 @@ class _Training:
                 self.run, self.rollouts, "validation", self.config.evaluation.validation_tasks, step
             )
             figures["accuracy/validation"] = accuracy
-            improved = accuracy > self.best[0]
-            self.best = max(self.best, (accuracy, step), key=lambda pair: pair[0])
+            improved = accuracy >= self.best[0]  # of equals the later one: it has seen more
+            self.best = max(self.best, (accuracy, step))
         self.run.append_metrics("grpo", step, **figures)
         for rollout in pick_samples(self.groups):
             self.run.append_sample(phase="grpo", step=step, **sample_fields(rollout))

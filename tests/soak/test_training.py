@@ -74,7 +74,7 @@ def test_the_demo_gains_forty_points_in_five_minutes(home: Path, seed: int):
 def test_tool_math_learns_to_finish_its_calls_in_thirty_steps(home: Path):
     figures = watched(create_run(resolve("tool-math", "cpu-demo", {"grpo.steps": 30}), home))
     report(environment="tool-math", **figures)
-    assert 0.2 <= figures["initial"] <= 0.45
+    assert 0.15 <= figures["initial"] <= 0.45
     assert figures["final"] > 0.85
     assert figures["logprob_diff"] < 1e-4
 
