@@ -29,11 +29,12 @@ class Gsm8kMini(Environment):
         return [user(task.data["question"])]
 
     async def reward(self, task: Task, rollout: Rollout, ctx: ToolContext) -> Reward:
-        """1 where the number after #### (else the number that the text ends on) is the answer, else 0."""
+        """1 where the number after #### is the answer, else 0; a text without the mark gets 0."""
         assert rollout.result is not None
         text = rollout.result.final_text
-        correct = float(grade_number(text, str(task.data["answer"])).correct)
-        return Reward(correct, {"correct": correct, "marker": float("####" in text)})
+        marked = "####" in text
+        correct = float(marked and grade_number(text, str(task.data["answer"])).correct)
+        return Reward(correct, {"correct": correct, "marker": float(marked)})
 
     def warm_start(self, seed: int, count: int) -> list[list[WarmStartSegment]] | None:
         return [

@@ -106,7 +106,8 @@ def test_rewards_are_those_of_the_number(folder: Path) -> None:
         right = str(task.data["answer"]).rsplit(" ", 1)[-1]
         assert task.data["question"] in (env.prompt(task)[-1]["content"] or "")
         assert verdict(env, task, f"so it is\n#### {right}") == {"correct": 1.0, "marker": 1.0}
-        assert verdict(env, task, f"so it is {right}") == {"correct": 1.0, "marker": 0.0}
+        unmarked = 1.0 if env.name == "gsm8k" else 0.0
+        assert verdict(env, task, f"so it is {right}") == {"correct": unmarked, "marker": 0.0}
         assert verdict(env, task, f"#### {right}1") == {"correct": 0.0, "marker": 1.0}
         assert verdict(env, task, "") == {"correct": 0.0, "marker": 0.0}
 
@@ -128,7 +129,8 @@ def test_the_endless_ones_repeat_by_seed_and_keep_splits_apart(name: str) -> Non
 @pytest.mark.parametrize(("name", "called"), [("gsm8k-mini", False), ("tool-math", True)])
 def test_worked_solutions_are_partly_too_short(name: str, called: bool) -> None:
     env = load_environment(name)
-    solved = {task.data["question"]: task.data["answer"] for task in islice(env.tasks("train", 0), 300)}
+    own_stream = islice(env.tasks("train", 2**31), 300)
+    solved = {task.data["question"]: task.data["answer"] for task in own_stream}
     rows = env.warm_start(0, 300) or []
     assert len(rows) == 300
     right = 0
