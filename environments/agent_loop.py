@@ -43,6 +43,8 @@ class StopReason(StrEnum):
     DEADLINE = "deadline"
     BUDGET = "budget"
     INTERRUPTED = "interrupted"
+    DECLINED = "declined"
+    """The policy answered that it did not do what it was asked to do."""
     ERROR = "error"
     """The policy could not answer; `LoopResult.error` says why."""
 
@@ -145,7 +147,8 @@ async def run(
         elif completion.finish_reason is FinishReason.CONTENT_FILTER:
             result.stop, result.error = StopReason.ERROR, "the provider's content filter stopped the reply"
         elif not calls:
-            result.stop = StopReason.FINISHED
+            declined = completion.finish_reason is FinishReason.DECLINED
+            result.stop = StopReason.DECLINED if declined else StopReason.FINISHED
         else:
             records = await run_calls(calls, context, turn, emit)
             result.calls += records

@@ -16,6 +16,8 @@ class FinishReason(StrEnum):
     TOOL_CALLS = "tool_calls"
     LENGTH = "length"
     CONTENT_FILTER = "content_filter"
+    DECLINED = "declined"
+    """The policy knows that it did not do what it was asked to do, and says so in the message."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 OPERATOR = "builtin/operator"
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY")
-PROVIDERS = ("builtin", "scripted")
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,8 @@ def choose_model(asked: str | None) -> Choice:
     from environments.policies.operator.policy import NOTICE
 
     unused = [key for key in KEYS if os.environ.get(key)]
-    aside = f" ({unused[0]} is set, but this version has no policy for chat endpoints.)" if unused else ""
-    return Choice(OPERATOR, NOTICE + aside)
+    aside = f" {unused[0]} is set, but this version talks to no chat endpoint." if unused else ""
+    return Choice(OPERATOR, f"{NOTICE}{aside} To choose who answers: --model {OPERATOR} or scripted/FILE.")
 
 
 def resolve_policy(name: str) -> Policy:

@@ -57,12 +57,15 @@ async def _answer(
     from rl_cli.agent.assistant import Assistant
 
     interrupted = asyncio.Event()
+    presses = 0
     task = asyncio.current_task()
     assert task
 
     def on_interrupt() -> None:
-        """The first Ctrl-C ends a wait and leaves the run alone; the second ends the conversation."""
-        if interrupted.is_set():
+        """The first Ctrl-C ends a wait, or else the turn; the second ends the conversation at once."""
+        nonlocal presses
+        presses += 1
+        if presses > 1:
             task.cancel()
         interrupted.set()
 
@@ -82,16 +85,31 @@ async def _answer(
     try:
         result = await assistant.answer(request)
     except asyncio.CancelledError:
+        _say_what_goes_on(assistant.state.get("run_id"), display)
         raise KeyboardInterrupt from None
-    if interrupted.is_set():
+    if presses:
+        _say_what_goes_on(assistant.state.get("run_id"), display)
         return 130
     if assistant.state.get("refused"):
         return 3
+    if result.stop is StopReason.DECLINED:
+        return 1
     if result.stop is not StopReason.FINISHED:
         raise WorkFailed(f"the conversation ended early: {result.stop.value}", result.error)
     if result.calls and not result.calls[-1].ok:
         return 1
     return 1 if _run_failed(assistant.state.get("run_id")) else 0
+
+
+def _say_what_goes_on(run_id: str | None, display: Display) -> None:
+    """An interrupted conversation leaves its run alone, and says so."""
+    from rl_cli.core.settings import home
+    from rl_cli.runs.state_file import LIVE
+    from rl_cli.runs.store import find_run
+
+    if run_id and find_run(home(), run_id).state()["state"] in LIVE:
+        how = f"watch it: rl-cli runs watch {run_id}; stop it: rl-cli runs stop {run_id}"
+        display.notice(f"Run {run_id} goes on by itself; {how}")
 
 
 def _run_failed(run_id: str | None) -> bool:

@@ -9,15 +9,10 @@ from typing import Any, TextIO
 
 from environments.agent_loop import AssistantMessage, LoopEvent, ToolFinished, ToolStarted
 from rl_cli.core.json_text import to_json
+from rl_cli.core.printable import printable
 
 LINE_EVERY_SECONDS = 5.0
 """Where lines cannot be rewritten (a pipe), metrics are printed at most this often."""
-
-
-def printable(text: str) -> str:
-    """`text` without control characters (escape sequences of hostile output) and lone surrogates."""
-    clean = "".join(c if c in "\n\t" or (c.isprintable() or c == " ") else "\ufffd" for c in text)
-    return clean.encode("utf-8", "replace").decode("utf-8")
 
 
 def shorten(text: str, limit: int) -> str:
@@ -73,10 +68,10 @@ class TextDisplay:
         if isinstance(event, AssistantMessage):
             content = event.message.get("content")
             if content:
-                self._line("\n" + printable(content))
+                self._line("\n" + content)
         elif isinstance(event, ToolStarted):
             function = event.call["function"]
-            self._line(f"  → {function['name']}({shorten(printable(function['arguments'] or ''), 160)})")
+            self._line(f"  → {function['name']}({shorten(function['arguments'] or '', 160)})")
         elif isinstance(event, ToolFinished):
             record = event.record
             mark = "✓" if record.ok else "✗"
@@ -86,11 +81,10 @@ class TextDisplay:
         line = progress_line(event)
         if line is None:
             return
-        line = printable(line)
         if event.get("kind") != "metrics":
             self._line(f"    {line}")
         elif self.live:
-            self.out.write("\r\x1b[2K    " + shorten(line, 100))
+            self.out.write("\r\x1b[2K    " + shorten(printable(line), 100))
             self.out.flush()
             self._on_live_line = True
         elif time.monotonic() - self._last_metrics >= LINE_EVERY_SECONDS:
@@ -101,7 +95,7 @@ class TextDisplay:
         if self._on_live_line:
             self.out.write("\n")
             self._on_live_line = False
-        self.out.write(text + "\n")
+        self.out.write(printable(text) + "\n")
         self.out.flush()
 
 
@@ -145,7 +139,7 @@ def fold(result: str) -> str:
     data = json.loads(result)
     if not data.get("ok"):
         error = data.get("error", {})
-        return shorten(printable(f"{error.get('type')}: {error.get('message')}"), 200)
+        return shorten(f"{error.get('type')}: {error.get('message')}", 200)
     shown = []
     for key, value in data.items():
         if key in ("ok", "description", "reward", "note", "problem", "why_not") or value in (None, [], {}):
@@ -159,7 +153,7 @@ def fold(result: str) -> str:
             shown.append(f"{key} {value:.4g}")
         else:
             shown.append(f"{key} {shorten(str(value), 70)}")
-    return printable(shorten(", ".join(shown), 240))
+    return shorten(", ".join(shown), 240)
 
 
 Display = TextDisplay | JsonDisplay

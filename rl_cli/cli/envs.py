@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
-
 from rl_cli.cli.app import JsonOption, group, run_async
-from rl_cli.cli.output import print_json, print_json_lines, print_table
+from rl_cli.cli.output import print_json, print_json_lines, print_table, say
 
 app = group("Environments: what a model can be trained on.")
 
@@ -35,7 +33,7 @@ def show_command(name: str, json_: JsonOption = False) -> None:
     if json_:
         print_json(description)
     else:
-        typer.echo(yaml.safe_dump(description, sort_keys=False, allow_unicode=True, width=100), nl=False)
+        say(yaml.safe_dump(description, sort_keys=False, allow_unicode=True, width=100).rstrip())
 
 
 def _row(row: dict[str, Any]) -> list[Any]:

@@ -20,6 +20,7 @@ from rl_cli.core.errors import BadUsage, RlCliError, did_you_mean
 from rl_cli.core.extras import explain_missing_module
 from rl_cli.core.files import explain_os_error
 from rl_cli.core.packages import check_packages
+from rl_cli.core.printable import printable
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "ask": ("rl_cli.cli.ask", "Ask the assistant for something, e.g. to train a model."),
@@ -49,6 +50,8 @@ Options:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """The entry point of the console script. Ends the process with the exit code."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - closed by whoever started us
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -130,7 +133,7 @@ def _report(error: Exception) -> int:
         print(getattr(error, "format_message", lambda: "")(), file=sys.stderr)
         return 2
     explained = _explain(error)
-    print(f"error: {' '.join(str(explained).split())}", file=sys.stderr)
+    print(printable(f"error: {' '.join(str(explained).split())}"), file=sys.stderr)
     return explained.exit_code
 
 

@@ -8,6 +8,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rl_cli.core.json_text import to_json
+from rl_cli.core.printable import printable
+
+
+def say(text: str, error: bool = False) -> None:
+    """Prints text for a person, whatever it holds; to stderr if it is an error or an aside."""
+    print(printable(text), file=sys.stderr if error else sys.stdout)
 
 
 def print_json(value: Any) -> None:
@@ -60,7 +66,7 @@ def cell(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(cell(v) for v in value) or "-"
     text = value if isinstance(value, str) else to_json(value) if isinstance(value, dict) else str(value)
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
 
 
 def display_width(text: str) -> int:

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from rl_cli.cli.app import JsonOption, YesOption, group
-from rl_cli.cli.output import cell, print_fields, print_json, print_json_lines, print_table
+from rl_cli.cli.output import cell, print_fields, print_json, print_json_lines, print_table, say
 from rl_cli.core.errors import BadUsage, did_you_mean
+from rl_cli.core.printable import printable
 from rl_cli.core.settings import ensure_home, home, load_settings
 
 app = group("Training runs: start one, see how it goes, stop it, read what came of it.")
@@ -68,7 +69,7 @@ def show_command(run: RunArgument, json_: JsonOption = False) -> None:
         print("\nnewest figures")
         print_fields({f"  {name}": value for name, value in figures.items() if name != "time"})
     for alert in alerts:
-        print(f"\nalert ({alert['rule']}): {alert['message']}\n  {alert['action']}")
+        say(f"\nalert ({alert['rule']}): {alert['message']}\n  {alert['action']}")
 
 
 @app.command("start")
@@ -168,7 +169,7 @@ def logs_command(
     tail = Tail(found.log_path(process), lines)
     while True:
         over = not follow or _is_over(found)
-        sys.stdout.write(tail.read())
+        sys.stdout.write(printable(tail.read()))
         sys.stdout.flush()
         if over:
             return
@@ -220,7 +221,7 @@ def watch_command(run: RunArgument, json_: JsonOption = False) -> None:
         print(f"\n{found.id} goes on without you; rl-cli runs stop {found.id} ends it", file=sys.stderr)
         raise typer.Exit(130) from None
     if not json_:
-        print(text_summary(found))
+        say(text_summary(found))
     if follower.state["state"] not in ("finished", "stopped"):
         raise typer.Exit(1)
 
@@ -239,8 +240,8 @@ def report_command(
     if json_:
         print_json(outcome)
     else:
-        print(text_summary(found))
-        print(f"report: {outcome['report']}")
+        say(text_summary(found))
+        say(f"report: {outcome['report']}")
     if open_:
         typer.launch(outcome["report"])
 

@@ -28,14 +28,20 @@ async def rl_start_training(context: CallContext) -> dict[str, Any]:
     """
     from rl_cli.config.machine import can_train
     from rl_cli.core.settings import ensure_home
-    from rl_cli.runs.launch import start_run
+    from rl_cli.runs.launch import start_run, stop_run
 
     config = current_draft(context).config
     if config.backend.name == "trl":
         possible, why_not = can_train(config.profile)
         if not possible:
             raise ToolError("cannot_train_here", f"profile {config.profile} cannot run here: {why_not}")
-    run = await asyncio.to_thread(start_run, config, ensure_home())
+    starting = asyncio.ensure_future(asyncio.to_thread(start_run, config, ensure_home()))
+    try:
+        run = await asyncio.shield(starting)
+    except asyncio.CancelledError:  # what a call started, it ends
+        run = await starting
+        await asyncio.to_thread(stop_run, run, "assistant", "its start was cancelled", False, now=True)
+        raise
     context.state["run_id"] = run.id
     if tested := context.state.get("inference_test"):
         run.append_event("decision", by="assistant", what="start", reason=tested)
@@ -76,6 +82,8 @@ async def rl_check_status(
     alerts = run.summary()["alerts"]
     if wait:
         outcome = await wait_for_check(run, context.interrupted, context.on_progress)
+        if outcome.why == "interrupted" and context.interrupted:
+            context.interrupted.clear()  # it ended the wait; the conversation goes on
         why, next_check, alerts = outcome.why, outcome.next_check_seconds, outcome.progress.alerts
     summary = run.summary()
     return {

@@ -15,15 +15,12 @@ from environments.policies.base import Completion, FinishReason, Sampling, Usage
 from environments.policies.operator.answers import failure_text
 from environments.policies.operator.conversation import Conversation, Turn, read
 from environments.policies.operator.procedures import PROCEDURES
-from environments.policies.operator.steps import Call, Procedure, Result, ToolFailed, Unreadable
+from environments.policies.operator.steps import Call, Declined, Procedure, Result, ToolFailed, Unreadable
 from environments.policies.operator.understanding import understand
 from environments.policies.operator.wording import Voice, visible
 from rl_cli.core.messages import Message, assistant, tool_call
 
-NOTICE = (
-    "No language model is configured: rl-cli's built-in operator (a fixed procedure) answers. "
-    "To use one: set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY, or pass --model provider/name."
-)
+NOTICE = "No language model is configured: rl-cli's built-in operator (a fixed procedure) answers."
 """What a person is told, in one line, when the operator answers."""
 
 
@@ -51,16 +48,24 @@ class OperatorSession:
 
     async def complete(self, new_messages: list[Message]) -> Completion:
         self.messages.extend(new_messages)
-        message = answer(self.messages, self.offered)
+        step = next_step(self.messages, self.offered)
+        message = as_message(step, self.messages)
         self.messages.append(message)
         if self.on_delta and message["content"]:
             self.on_delta(message["content"])
-        reason = FinishReason.TOOL_CALLS if message.get("tool_calls") else FinishReason.STOP
+        reason = FinishReason.TOOL_CALLS if isinstance(step, Call) else FinishReason.STOP
+        if isinstance(step, Declined):
+            reason = FinishReason.DECLINED
         return Completion(message, reason, Usage())
 
 
 def answer(messages: Sequence[Message], offered: Sequence[str]) -> Message:
     """The assistant message that follows on `messages`; `offered` are the names of the tools."""
+    return as_message(next_step(messages, offered), messages)
+
+
+def next_step(messages: Sequence[Message], offered: Sequence[str]) -> Call | str:
+    """The call or the answer that follows on `messages`."""
     conversation = read(messages)
     say = Voice(conversation.now.request)
     try:
@@ -70,16 +75,20 @@ def answer(messages: Sequence[Message], offered: Sequence[str]) -> Message:
             f"I cannot go on: {error.tool} gave a result that I cannot read ({error.what}).",
             f"无法继续：{error.tool} 的结果无法读取（{error.what}）。",
         )
-    if isinstance(step, str):
-        return assistant(visible(step))
-    if step.name not in offered:
-        return assistant(
+    if isinstance(step, Call) and step.name not in offered:
+        return Declined(
             say(
                 f"I would need the tool {step.name}, which is not offered here.",
                 f"需要工具 {step.name}，但这里没有提供。",
             )
         )
-    call_id = f"call_{conversation.calls + 1}"
+    return step
+
+
+def as_message(step: Call | str, messages: Sequence[Message]) -> Message:
+    if isinstance(step, str):
+        return assistant(visible(step))
+    call_id = f"call_{read(messages).calls + 1}"
     return assistant(visible(step.say), [tool_call(call_id, step.name, json.dumps(step.arguments))])
 
 
@@ -111,4 +120,5 @@ def _procedure(conversation: Conversation, say: Voice) -> Procedure:
         except ToolFailed as error:
             texts.append(failure_text(error.result, say))
             break
-    return "\n\n".join(texts)
+    whole = "\n\n".join(texts)
+    return Declined(whole) if any(isinstance(text, Declined) for text in texts) else whole

@@ -18,6 +18,10 @@ class Call:
     say: str
 
 
+class Declined(str):
+    """An answer which says that what was asked for was not done."""
+
+
 class Unreadable(Exception):
     """A tool's result is not the JSON object it should be, or lacks a figure that is needed."""
 

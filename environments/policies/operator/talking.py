@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from environments.policies.operator.conversation import Conversation
 from environments.policies.operator.intents import Blocked, Hold, Intent, Unknown
-from environments.policies.operator.steps import Procedure
+from environments.policies.operator.steps import Declined, Procedure
 from environments.policies.operator.wording import LIMIT, Voice, normalise, shorten
 from prompts.loader import render
 
@@ -66,19 +66,21 @@ def blocked(intent: Blocked, say: Voice, conversation: Conversation) -> Procedur
             "因此什么都没有做。请去掉这部分再说一次，或直接写字段名，例如 grpo.steps=40。",
         )
     )
-    return "\n".join(lines)
+    return Declined("\n".join(lines))
     yield
 
 
 def unknown(intent: Unknown, say: Voice, conversation: Conversation) -> Procedure:
     if intent.too_long:
-        return say(
-            f"The request is longer than {LIMIT} characters, so I did nothing: say it in a sentence or two.",
-            f"请求超过 {LIMIT} 个字符，因此什么都没有做：请用一两句话说明。",
+        return Declined(
+            say(
+                f"The request is longer than {LIMIT} characters, so I did nothing: say it in a few words.",
+                f"请求超过 {LIMIT} 个字符，因此什么都没有做：请用一两句话说明。",
+            )
         )
     return cannot(intent.subject, say)
     yield
 
 
 def cannot(request: str, say: Voice) -> str:
-    return render(f"operator_cannot{say.prompt_suffix}", request=shorten(normalise(request)))
+    return Declined(render(f"operator_cannot{say.prompt_suffix}", request=shorten(normalise(request))))

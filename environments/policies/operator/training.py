@@ -9,7 +9,7 @@ from environments.policies.operator.choosing import NotChosen
 from environments.policies.operator.conversation import Conversation
 from environments.policies.operator.intents import TestInference, Train
 from environments.policies.operator.preparing import prepare
-from environments.policies.operator.steps import Call, Procedure, Result, ToolFailed, must
+from environments.policies.operator.steps import Call, Declined, Procedure, Result, ToolFailed, must
 from environments.policies.operator.testing import check_inference
 from environments.policies.operator.watching import watch
 from environments.policies.operator.wording import Voice
@@ -23,10 +23,10 @@ def train(intent: Train, say: Voice, conversation: Conversation) -> Procedure:
     try:
         started, notes = yield from _start(intent, say, conversation)
     except NotStarted as reason:
-        return str(reason)
+        return Declined(str(reason))
     except (NotChosen, ToolFailed) as error:
         why = failure_text(error.result, say) if isinstance(error, ToolFailed) else str(error)
-        return say(f"{why}\nNothing was started.", f"{why}\n没有启动任何训练。")
+        return Declined(say(f"{why}\nNothing was started.", f"{why}\n没有启动任何训练。"))
     return (yield from watch(started, say, notes))
 
 

@@ -279,7 +279,7 @@ async def _play(request: str, tools: Tools, history: list[Message], limit: int) 
             messages.append(completion.message)
             calls = completion.message.get("tool_calls") or []
             if not calls:
-                assert completion.finish_reason is FinishReason.STOP
+                assert completion.finish_reason in (FinishReason.STOP, FinishReason.DECLINED)
                 return Played(messages, completion.message["content"] or "", said)
             assert completion.finish_reason is FinishReason.TOOL_CALLS
             said.append(completion.message["content"] or "")

@@ -164,7 +164,7 @@ def test_editing_without_a_draft_tells_the_hint() -> None:
         ("帮助", "不是语言模型"),
         ("are you a language model?", "a fixed procedure, no language model"),
         ("write a long poem about the sea", 'cannot do that: "write a long poem about the sea"'),
-        ("写一首诗", "ANTHROPIC_API_KEY"),
+        ("写一首诗", "语言模型"),
         ("what is the weather today?", "--model provider/name"),
     ],
 )
