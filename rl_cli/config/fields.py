@@ -36,6 +36,9 @@ FIELDS: dict[str, str] = {
 }
 """Every dotted field that holds a value, with its one line of documentation."""
 SECTIONS: frozenset[str] = frozenset(name for name, _, section in _walk(RunConfig) if section)
+_OPTIONAL_SECTIONS = frozenset(
+    name for name, info, section in _walk(RunConfig) if section and section is not info.annotation
+)
 
 
 def flatten(config: RunConfig) -> dict[str, Any]:
@@ -55,13 +58,18 @@ def flatten(config: RunConfig) -> dict[str, Any]:
 
 
 def spread(values: dict[str, Any]) -> dict[str, Any]:
-    """Dotted and nested fields mixed -> dotted ones only: {"grpo": {"steps": 4}} -> {"grpo.steps": 4}."""
+    """Dotted and nested fields mixed -> dotted ones only: {"grpo": {"steps": 4}} -> {"grpo.steps": 4}.
+
+    An empty mapping for a section that may be absent stays: it asks for that section with its defaults.
+    """
     flat: dict[str, Any] = {}
 
     def visit(values: dict[str, Any], prefix: str) -> None:
         for name, value in values.items():
             field = f"{prefix}{name}"
             if isinstance(value, dict) and (field in SECTIONS or field == OPTIONS):
+                if not value and field in _OPTIONAL_SECTIONS:
+                    flat[field] = {}
                 visit(value, field + ".")
             else:
                 flat[field] = value
@@ -71,13 +79,14 @@ def spread(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def put(tree: dict[str, Any], field: str, value: Any) -> None:
-    """Sets a dotted field in a nested dict, making the sections on the way."""
+    """Sets a dotted field in a nested dict, making the sections on the way; {} leaves a section that is there."""
     *path, last = field.split(".")
     for name in path:
         if not isinstance(tree.get(name), dict):
             tree[name] = {}
         tree = tree[name]
-    tree[last] = value
+    if not (value == {} and field in SECTIONS and isinstance(tree.get(last), dict)):
+        tree[last] = value
 
 
 def overlap(field: str, other: str) -> bool:

@@ -112,18 +112,15 @@ def dump_yaml(content: dict[str, Any]) -> str:
 
 
 def parse_assignment(text: str) -> tuple[str, Any]:
-    """Splits `a.b=VALUE` as --set takes it; VALUE is a YAML scalar, so `1e-4` is a number and `off` is text.
+    """Splits `a.b=VALUE` as --set takes it. VALUE is YAML, so `1e-4` is a number and `off` is text.
+
+    A list or a mapping such as `{rank: 32}` is read too: where it belongs is for the config's own rules to say.
 
     Raises:
-        BadUsage: No `=`, no field, or a VALUE that is a list or a mapping.
+        BadUsage: No `=`, no field, or a VALUE that is malformed.
     """
     field, equals, value = text.partition("=")
     field = field.strip()
     if not equals or not field:
         raise BadUsage(f"--set takes FIELD=VALUE, not {text!r}", "for example --set grpo.steps=40")
-    parsed = parse_yaml(value, f"the value of {field}")
-    if isinstance(parsed, dict | list):
-        raise BadUsage(
-            f"--set {field} takes one value, not {value.strip()!r}", "put lists and mappings into a file"
-        )
-    return field, parsed
+    return field, parse_yaml(value, f"the value of {field}")

@@ -8,7 +8,8 @@ import pytest
 from rl_cli.config.edit import changed_fields, edit, from_yaml, resolve, to_yaml
 from rl_cli.config.fields import FIELDS, flatten
 from rl_cli.config.profiles import load_profile, profile_names
-from rl_cli.config.tree import RunConfig
+from rl_cli.config.tree import LoraSection, RunConfig
+from rl_cli.config.yaml_text import parse_assignment
 from rl_cli.core.errors import BadUsage
 
 
@@ -76,6 +77,9 @@ def test_changes_that_are_right_only_together_are_applied_together(demo: RunConf
         ({"environment.name": "gsm8k"}, "select that one instead"),
         ({"environment.options.pth": "x"}, "pth: no such option"),
         ({"environment.options": 3}, "dictionary"),
+        ({"grpo.steps": {"a": 1}}, "grpo.steps should be a valid integer, not {'a': 1}"),
+        ({"grpo.steps": [4]}, "grpo.steps should be a valid integer, not [4]"),
+        ({"grpo": {"stpes": 4}}, "did you mean grpo.steps"),
         ({"tracking.wandb": False}, "'auto', 'online', 'offline' or 'off'"),
         ({"sft.max_steps": 10}, "sft.steps"),
         ({"backend.name": "replay"}, "backend.file"),
@@ -86,6 +90,20 @@ def test_changes_that_are_right_only_together_are_applied_together(demo: RunConf
 )
 def test_refusals_name_the_field_and_the_rule(demo: RunConfig, changes, word):
     assert word in refusal(demo, changes)
+
+
+def test_a_mapping_sets_the_fields_of_its_section_and_no_others(tmp_path: Path):
+    def lora(*texts: str):
+        changes = dict(parse_assignment(text) for text in texts)
+        return resolve("gsm8k", "single-gpu", changes | {"environment.options": {"path": str(tmp_path)}})
+
+    write_sums(tmp_path, 100)
+    assert lora("model.lora={rank: 32}").model.lora == LoraSection(rank=32)
+    assert lora("model.lora={}").model.lora == LoraSection()
+    assert lora("model.lora={}", "model.lora.rank=8").model.lora == LoraSection(rank=8)
+    assert lora("grpo={}").grpo == lora("grpo={steps: 200}").grpo
+    assert lora().environment.options["path"] == str(tmp_path)
+    assert edit(lora("model.lora={rank: 8}"), {"model.lora": {}}).model.lora == LoraSection(rank=8)
 
 
 def test_a_locked_field_may_be_given_its_own_value(demo: RunConfig):
@@ -123,12 +141,17 @@ def test_unknown_names_come_with_the_nearest():
         resolve("gsm8k", "cpu-demo")
 
 
-def test_a_dataset_too_small_for_one_step_is_refused(tmp_path: Path):
-    for split, start in (("train", 0), ("test", 100)):
+def write_sums(folder: Path, count: int) -> None:
+    """A data set in the form of GSM8K's."""
+    for split, start in (("train", 0), ("test", 1000)):
         rows = [
-            {"question": f"What is {n} + 1?", "answer": f"#### {n + 1}"} for n in range(start, start + 12)
+            {"question": f"What is {n} + 1?", "answer": f"#### {n + 1}"} for n in range(start, start + count)
         ]
-        (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_a_dataset_too_small_for_one_step_is_refused(tmp_path: Path):
+    write_sums(tmp_path, 12)
     path = {"environment.options.path": str(tmp_path)}
     with pytest.raises(
         BadUsage, match=r"needs 16 tasks .*grpo\.batch_size 128 / grpo\.group_size 8.* has only"
