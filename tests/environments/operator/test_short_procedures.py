@@ -165,7 +165,7 @@ def test_editing_without_a_draft_tells_the_hint() -> None:
         ("are you a language model?", "a fixed procedure, no language model"),
         ("write a long poem about the sea", 'cannot do that: "write a long poem about the sea"'),
         ("写一首诗", "语言模型"),
-        ("what is the weather today?", "--model provider/name"),
+        ("what is the weather today?", "language model"),
     ],
 )
 def test_it_says_what_it_is_and_what_it_can_do(request_: str, part: str) -> None:
