@@ -61,10 +61,13 @@ class DueChecks:
         return start + self.first_seconds + checks * self.every_seconds
 
     def _taken(self) -> dict[str, Any]:
+        empty: dict[str, Any] = {"checks": 0, "alerts": 0, "log": []}
         try:
-            return {"checks": 0, "alerts": 0, "log": [], **read_json(self.path)}
-        except (OSError, ValueError):
-            return {"checks": 0, "alerts": 0, "log": []}
+            taken = read_json(self.path)
+        except (OSError, ValueError, RecursionError):
+            return empty
+        right = isinstance(taken, dict) and all(type(taken.get(k, v)) is type(v) for k, v in empty.items())
+        return {**empty, **taken} if right else empty
 
     def _write(self, taken: dict[str, Any]) -> None:
         write_json(self.path, taken)

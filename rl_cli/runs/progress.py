@@ -50,13 +50,13 @@ class Progress:
         for event in events:
             kind = event.get("kind")
             if kind == "phase":
-                self.phase = event.get("name")
+                self.phase = str(event.get("name"))
             elif kind == "evaluation":
                 self._evaluation(event)
             elif kind == "alert":
                 self.alerts.append({k: v for k, v in event.items() if k != "kind"})
             elif kind == "wandb" and event.get("url"):
-                self.wandb_url = event["url"]
+                self.wandb_url = str(event["url"])
         for row in rows:
             self.rows.append(row)
             if row.get("phase") == "grpo" and isinstance(row.get("step"), int):
@@ -67,12 +67,13 @@ class Progress:
 
     def _evaluation(self, event: Row) -> None:
         which, accuracy = event.get("which"), number(event, "accuracy")
-        if accuracy is None:
+        if accuracy is None or not math.isfinite(accuracy):
             return
         if which == "validation":
             self.validations[event.get("step") or 0] = accuracy
         elif which in self.eval and which != "n":
-            self.eval = {**self.eval, which: accuracy, "n": event.get("n") or self.eval["n"]}
+            n = event.get("n")
+            self.eval = {**self.eval, which: accuracy, "n": n if isinstance(n, int) and n else self.eval["n"]}
 
     def figures(self) -> dict[str, Any]:
         """The part of state.json that this is about."""

@@ -110,7 +110,7 @@ class RunDir:
         return True
 
     def stop_requested(self) -> dict[str, Any] | None:
-        return self._record("stop.json")
+        return self._record("stop.json", "by", "reason")
 
     def mark_ready(self, process: str, total_steps: int | None = None) -> None:
         """Says that a process has loaded what it needs.
@@ -138,7 +138,7 @@ class RunDir:
         write_json(self.path / "exit" / f"{process}.json", record)
 
     def exit(self, process: str) -> dict[str, Any] | None:
-        return self._record(f"exit/{process}.json")
+        return self._record(f"exit/{process}.json", "outcome", "reason", "time")
 
     def summary(self) -> dict[str, Any]:
         """What `runs show --json` prints."""
@@ -151,7 +151,7 @@ class RunDir:
             **{key: state.get(key) for key in ("step", "total_steps", "started", "ended", "wandb_url")},
             "eval": {**NO_EVALUATION, **(state.get("eval") or {})},
             "last_metrics": state.get("last_metrics") or {},
-            "alerts": state.get("alerts") or [],
+            "alerts": [{"rule": "?", "message": "?", "action": "?", **a} for a in state.get("alerts") or []],
             "dir": str(self.path),
         }
 
@@ -175,11 +175,11 @@ class RunDir:
         finally:
             lock.release()
 
-    def _record(self, name: str) -> dict[str, Any] | None:
+    def _record(self, name: str, *texts: str) -> dict[str, Any] | None:
+        """A file that holds a mapping with these texts; None if it is missing or damaged."""
         try:
             record = read_json(self.path / name)
-        except FileNotFoundError:
+        except (OSError, ValueError, RecursionError):
             return None
-        except ValueError:
-            return None
-        return record if isinstance(record, dict) else None
+        right = isinstance(record, dict) and all(isinstance(record.get(text), str) for text in texts)
+        return record if right else None

@@ -6,13 +6,14 @@ stops a run that has none. Every reader judges what it reads: a supervisor that 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from rl_cli.core.files import append_jsonl, read_json, write_atomic, write_json
 from rl_cli.core.processes import ProcessIdentity
-from rl_cli.runs.times import now_text, since
+from rl_cli.runs.times import now_text, seconds_of, since
 
 LIVE = ("starting", "running", "stopping")
 """States in which a supervisor must exist."""
@@ -35,12 +36,84 @@ def read_state(folder: Path) -> State:
     """state.json as it is written. A file that is missing or damaged reads as a lost run that says so."""
     try:
         state = read_json(folder / "state.json")
-        if isinstance(state, dict) and state.get("state") in STATES:
-            return state
-        problem = "state.json does not hold a run's state"
-    except (OSError, ValueError) as error:
+        if (wrong := _what_is_wrong(state)) is None:
+            checked: State = state
+            return checked
+        problem = f"state.json is damaged: {wrong}"
+    except (OSError, ValueError, RecursionError) as error:
         problem = f"state.json cannot be read: {error}"
     return {"state": "lost", "reason": problem, "ended": now_text(), "damaged": True}
+
+
+def _what_is_wrong(state: Any) -> str | None:
+    """Names the first field that readers could not use."""
+    if not isinstance(state, dict) or state.get("state") not in STATES:
+        return "it does not hold a run's state"
+    for name, is_right in _FIELDS.items():
+        if name in state and not is_right(state[name]):
+            return f"'{name}' is not what belongs there"
+    if seconds_of(state.get("created")) is None:
+        return "it does not say when the run was created"
+    if state["state"] not in (*OVER, "created") and not is_over(state) and not state.get("supervisor"):
+        return f"a run that is {state['state']} has a supervisor"
+    return None
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _text(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _time(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and seconds_of(value) is not None)
+
+
+def _process(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("host"), str):
+        return False
+    pid, started = value.get("pid"), value.get("started")
+    return isinstance(pid, int) and 0 < pid < 2**31 and _number(started) and 0 <= float(started or 0) < 2**53
+
+
+def _count(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def _evaluation(value: Any) -> bool:
+    if value is None:
+        return True
+    return isinstance(value, dict) and all(v is None or _number(v) for v in value.values())
+
+
+def _verdict(value: Any) -> bool:
+    if value is None:
+        return True
+    return isinstance(value, dict) and value.get("state") in OVER and isinstance(value.get("reason"), str)
+
+
+def _list_of(kind: type) -> Callable[[Any], bool]:
+    return lambda value: (
+        value is None or (isinstance(value, list) and all(isinstance(v, kind) for v in value))
+    )
+
+
+_FIELDS: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("reason", "host", "environment", "profile", "backend", "model"), _text),
+    **dict.fromkeys(("phase", "wandb_url"), _text),
+    **dict.fromkeys(("created", "started", "running_since", "ended", "heartbeat"), _time),
+    **dict.fromkeys(("step", "total_steps"), _count),
+    "supervisor": lambda value: value is None or _process(value),
+    "processes": lambda value: isinstance(value, dict) and all(map(_process, value.values())),
+    "verdict": _verdict,
+    "eval": _evaluation,
+    "last_metrics": lambda value: value is None or isinstance(value, dict),
+    "alerts": _list_of(dict),
+    "last_log_lines": _list_of(str),
+}
+"""Field of state.json -> whether readers can use what it holds; one that is missing reads as unknown."""
 
 
 def judge(state: State, exit_record: State | None) -> State:

@@ -22,7 +22,7 @@ def seconds_of(text: str | None) -> float | None:
         return None
     try:
         return datetime.fromisoformat(text).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

@@ -4,12 +4,16 @@ import json
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rl_cli.core.errors import BadUsage, RlCliError
 from rl_cli.core.files import write_json
+from rl_cli.core.processes import ProcessIdentity
+from rl_cli.runs.outcome import text_summary
 from rl_cli.runs.store import create_run, find_run, list_runs, runs_folder
+from tests.e2e.cli import rl_cli
 from tests.runs.kit import replay_config
 
 
@@ -83,6 +87,62 @@ def test_a_damaged_run_is_listed_and_says_what_is_wrong(home: Path) -> None:
     assert found[run.id]["state"] == "lost"
     assert "state.json" in found[run.id]["reason"]
     assert found[fine.id]["state"] == "created"
+
+
+ODD_STATES: list[dict[str, Any]] = [
+    {"supervisor": 5},
+    {"supervisor": None},
+    {"supervisor": {"pid": 1}},
+    {"supervisor": {"pid": -1, "started": 1.0, "host": "here"}},
+    {"supervisor": {"pid": "x", "started": None, "host": "here"}},
+    {"processes": {"trainer": None}},
+    {"processes": []},
+    {"verdict": {}},
+    {"eval": {"initial": "good"}},
+    {"eval": []},
+    {"alerts": 7},
+    {"alerts": ["nan"]},
+    {"created": 5},
+    {"heartbeat": {}},
+    {"step": "three"},
+    {"last_metrics": [1]},
+    {"reason": ["why"]},
+    {"last_log_lines": 1},
+]
+
+
+def test_a_state_of_an_odd_shape_is_one_damaged_run_and_the_others_are_listed(home: Path) -> None:
+    fine = create_run(replay_config(), home)
+    live = {**fine.state(), "state": "running", "supervisor": ProcessIdentity.current().to_dict()}
+    odd = [
+        {"state": "running"},
+        {"state": "lost"},
+        {"state": ["running"]},
+        *({**live, **o} for o in ODD_STATES),
+    ]
+    damaged = []
+    for state in odd:
+        run = create_run(replay_config(), home)
+        write_json(run.path / "state.json", state)
+        damaged.append(run)
+    found = {run.id: run.summary() for run in list_runs(home)}
+    assert found[fine.id]["state"] == "created"
+    for run, state in zip(damaged, odd, strict=True):
+        assert (found[run.id]["state"], "damaged" in found[run.id]["reason"]) == ("lost", True), state
+        assert "damaged" in text_summary(find_run(home, run.id))
+    listed = rl_cli("runs", "list", "--json").rows()
+    assert {row["id"] for row in listed} == set(found)
+
+
+def test_other_files_of_an_odd_shape_break_no_listing(home: Path) -> None:
+    run = create_run(replay_config(), home)
+    gone = {**ProcessIdentity.current().to_dict(), "started": 1.0}
+    state = {**run.state(), "state": "running", "supervisor": gone, "alerts": [{}]}
+    for name in ("exit/trainer.json", "stop.json", "ready/trainer.json", "checks.json"):
+        (run.path / name).write_text("{}")
+    write_json(run.path / "state.json", state)
+    summary = list_runs(home)[0].summary()
+    assert (summary["state"], "is gone" in summary["reason"]) == ("lost", True)
 
 
 def test_figures_that_are_not_finite_leave_valid_json(home: Path) -> None:
