@@ -13,7 +13,7 @@ from rl_cli.core.processes import ProcessIdentity, kill_tree, python_module
 from rl_cli.runs import children
 from rl_cli.runs.backends import prepare
 from rl_cli.runs.logs import last_lines, telling_line
-from rl_cli.runs.settle import settle
+from rl_cli.runs.settle import settle, write_end
 from rl_cli.runs.state_file import State, StateWriter, is_over
 from rl_cli.runs.store import RunDir, create_run
 from rl_cli.runs.times import now_text
@@ -126,4 +126,4 @@ def _end_trainer(run: RunDir, writer: StateWriter, reason: str, grace: float) ->
         time.sleep(LOOK_EVERY_SECONDS)
     kill_tree(trainer, TERMINATE_SECONDS)
     true = run.state()
-    writer.move(**{**true, "ended": true.get("ended") or now_text()})
+    write_end(run, writer, {**true, "ended": true.get("ended") or now_text()})

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 
 from rl_cli.core.processes import ProcessIdentity, kill_tree
 from rl_cli.runs.progress import Progress
 from rl_cli.runs.run_dir import RunDir
-from rl_cli.runs.state_file import State, is_over, read_state
+from rl_cli.runs.state_file import State, StateWriter, is_over, read_state
 from rl_cli.runs.times import now_text, since
 
 NEVER_STARTED_SECONDS = 60
@@ -30,11 +31,37 @@ def settle(run: RunDir) -> State:
         if not is_over(writer.state):
             true = _judged(run, writer.state)
             if is_over(true):
-                end_leftovers(true)
-                true = {**true, **_late_figures(run, true)}
-            writer.move(**true)
+                write_end(run, writer, true)
+            else:
+                writer.move(**true)
         return writer.state
     return true
+
+
+def write_end(run: RunDir, writer: StateWriter, true: State) -> None:
+    """Writes how a run without a supervisor ended, with all that its trainer had to say, and the report."""
+    end_leftovers(true)
+    figures: State = {}
+    with suppress(OSError):  # nothing may come before the end is written
+        figures = _late_figures(run, true)
+    writer.move(**{**true, **figures})
+    with suppress(OSError):
+        _sweep(run.path)
+    _report(run)
+
+
+def _report(run: RunDir) -> None:
+    from rl_cli.runs.report import write_report
+
+    with suppress(Exception):  # the run's end does not depend on it, and `runs report` tries again
+        write_report(run)
+
+
+def _sweep(folder: Path) -> None:
+    """Removes what a process that was killed inside a write has left: files that nobody else writes."""
+    for pattern in (".state.json.*.tmp", ".reserve.*.tmp", "exit/.*.tmp", "ready/.*.tmp"):
+        for path in folder.glob(pattern):
+            path.unlink(missing_ok=True)
 
 
 def end_leftovers(state: State) -> list[int]:

@@ -180,6 +180,7 @@ def test_a_killed_supervisor_leaves_a_lost_run_that_its_trainer_settles(runs: Pa
     state = until_over(run)
     assert (state["state"], state["step"], state["eval"]["final"]) == ("finished", 30, 0.7)
     assert json.loads((run.path / "state.json").read_text())["state"] == "finished"
+    assert (run.path / "report.html").is_file()
 
 
 def test_a_run_that_lost_everybody_is_lost_and_watch_fails(runs: Path) -> None:
@@ -267,13 +268,19 @@ def test_stop_now_leaves_no_time(runs: Path) -> None:
 
 
 def test_stopping_a_run_without_a_supervisor(runs: Path) -> None:
-    run = start(runs, [*TAIL])
+    final = {"evaluation": {"which": "final", "n": 100, "accuracy": 0.7}}
+    run = start(runs, {"play": [*TAIL], "on_stop": [final]})
     until_state(run, "running")
     os.kill(identity(run, "supervisor").pid, signal.SIGKILL)
     until_state(run, "lost")
+    (run.path / ".state.json.0123456789ab.tmp").write_text("{")  # it was killed while it wrote
     state = stop_run(run, "user", "clean up")
     assert (state["state"], state["reason"]) == ("stopped", "user: clean up")
     assert not identity(run, "trainer").alive()
+    written = json.loads((run.path / "state.json").read_text())
+    assert (written["eval"]["final"], written["step"]) == (0.7, run.metrics()[-1]["step"])
+    assert (run.path / "report.html").is_file()
+    assert list(run.path.glob(".*.tmp")) == []
 
 
 def test_a_supervisor_that_is_told_to_end_stops_the_run(runs: Path) -> None:
