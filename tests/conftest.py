@@ -13,7 +13,7 @@ from tests.components import MISSING
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-# Where the suite runs in the background, SIGINT is ignored, and so it would be by every command that it starts.
+# In the background SIGINT is ignored, and then every command that the suite starts would ignore it too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "WANDB_API_KEY")
 

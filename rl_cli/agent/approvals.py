@@ -14,7 +14,10 @@ from tools.spec import ToolSpec, Verdict
 Approver = Callable[[ToolSpec, dict[str, Any]], Awaitable[Verdict]]
 
 YES = ("y", "yes", "是", "好", "可以")
-WILL = {"execute": "run code or start processes", "spend": "cost money"}
+WILL = {
+    "execute": "run code on this computer",
+    "spend": "take this computer for a while, or cost money on a rented one",
+}
 
 
 def make_approver(yes: bool, interactive: bool) -> Approver:

@@ -25,6 +25,8 @@ def progress_line(event: dict[str, Any]) -> str | None:
     kind = event.get("kind")
     if kind == "metrics":
         row = event.get("row", event)
+        if row.get("cached"):
+            return None
         total = f"/{event['total_steps']}" if row.get("phase") == "grpo" and event.get("total_steps") else ""
         parts = [f"{row.get('phase', '')} step {row.get('step')}{total}"]
         for key, label in (
@@ -43,6 +45,8 @@ def progress_line(event: dict[str, Any]) -> str | None:
     if kind == "evaluation":
         of = f"{event.get('n')} {event.get('split')} problems"
         return f"evaluation {event.get('which')}: accuracy {event.get('accuracy'):.3f} on {of}"
+    if kind == "warm_start":
+        return f"warm start: {event.get('source')}, {event.get('steps')} steps, gate {event.get('gate')}"
     if kind == "alert":
         return f"alert ({event.get('rule')}): {event.get('message')}"
     if kind == "state":

@@ -90,6 +90,8 @@ def resolve(argv: list[str]) -> tuple[str, list[str]]:
     nearly one, is an error with suggestions. Anything else is a request to the assistant.
     """
     words = list(_until_option(argv))
+    if words == ["help"]:
+        return "help", []
     if words and words[0] in COMMANDS:
         return words[0], argv[1:]
     if words and words[0].isascii() and len(words[0].split()) == 1:
@@ -119,6 +121,9 @@ def _dispatch(argv: list[str]) -> int:
         print(f"rl-cli {version('rl-flywheel')}")
         return 0
     name, arguments = resolve(argv)
+    if name == "help":
+        print(help_text(), end="")
+        return 0
     module = import_module(COMMANDS[name][0])
     import typer.main
 

@@ -55,6 +55,8 @@ def answer(request: dict[str, Any], emit: Emit) -> list[dict[str, Any]]:
     """Tests each model of a request; what they need is loaded once for each."""
     config = RunConfig.model_validate(request["config"])
     prepare_process()
+    import transformers
+
     from rl_cli.training.evaluation import Rollouts
 
     section = config.environment
@@ -63,6 +65,7 @@ def answer(request: dict[str, Any], emit: Emit) -> list[dict[str, Any]]:
     for model in request["models"]:
         policy = _policy(model, env, config, Path(request["home"]), emit)
         emit("phase", name=f"rollouts of {model}")
+        transformers.set_seed(config.seed)
         with Rollouts(env, policy, config.grpo, config.seed) as rollouts:
             tasks = rollouts.tasks("validation", request["tasks"])
             results.append({"model": model, **summarise(rollouts.groups(tasks, request["group_size"]))})

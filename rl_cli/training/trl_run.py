@@ -85,9 +85,9 @@ def _warm_started(run: RunDir, config: RunConfig, env: Environment) -> Loaded:
     )
     start = warm_start.obtain(env, config, run.path.parent.parent, watcher)
     if start.source == "cache":
-        run.append_event("phase", name="sft")
         for row in start.figures:
-            run.append_metrics("sft", row["step"], **{k: v for k, v in row.items() if k != "step"})
+            figures = {k: v for k, v in row.items() if k != "step"}
+            run.append_metrics("sft", row["step"], cached=True, **figures)
     run.append_event(
         "warm_start",
         source=start.source,

@@ -24,7 +24,7 @@ def _fit(profiles: list[str] | tuple[str, ...]) -> tuple[bool, str | None]:
 
 def _how_to(profile: str, name: str) -> str:
     return (
-        "on a machine with an NVIDIA GPU: pip install 'rl-flywheel[train]', then "
+        "on a machine with an NVIDIA GPU and the train extra installed: "
         f"rl-cli runs start {name} --profile {profile}"
     )
 

@@ -19,7 +19,8 @@ async def rl_test_inference(
 ) -> dict[str, Any]:
     """Roll out a few groups on the draft's environment, before training. Always do this first.
 
-    Returns, per model, accuracy, groups_without_signal (share of groups whose rollouts all got the same
+    Returns, per model, accuracy (of rollouts sampled at the config's temperature, not
+    greedily), groups_without_signal (share of groups whose rollouts all got the same
     reward: they teach nothing), parse_failures (share), errors by kind, mean_tokens and sample outputs;
     the whole is in `file`. If every group is without signal, change the task or the model before training.
 

@@ -49,6 +49,15 @@ def run_name(run: dict[str, Any]) -> str:
     return text(run.get("id")) or "?"
 
 
+def is_replay(run: dict[str, Any]) -> bool:
+    """Whether a run was played from a file, so that none of its figures was measured."""
+    return run.get("backend") == "replay"
+
+
+def replay_mark(run: dict[str, Any], say: Voice) -> str:
+    return say(" [replay, nothing was trained]", "［回放，没有训练］") if is_replay(run) else ""
+
+
 def settings_line(changes: dict[str, Any]) -> str:
     return ", ".join(f"{name} = {_value(value)}" for name, value in changes.items())
 
@@ -163,7 +172,7 @@ def status_text(status: Result, say: Voice) -> str:
     run, progress = status.section("run"), status.section("progress")
     lines = [
         f"{run_name(run)} ({text(run.get('environment'))}, {text(run.get('profile'))}): "
-        f"{state_name(run, say)}"
+        f"{state_name(run, say)}{replay_mark(run, say)}"
     ]
     if run.get("state") in ENDED:
         if reason := text(run.get("reason")):
@@ -211,9 +220,10 @@ def inference_line(row: dict[str, Any], say: Voice) -> str:
     tasks, rollouts, accuracy = show(row.get("tasks")), show(row.get("rollouts")), show(row.get("accuracy"))
     flat, parse = show(row.get("groups_without_signal")), show(row.get("parse_failures"))
     line = say(
-        f"accuracy {accuracy} on {tasks} tasks ({rollouts} rollouts), share of groups without signal {flat}, "
+        f"accuracy {accuracy} on {tasks} tasks ({rollouts} sampled rollouts), "
+        f"share of groups without signal {flat}, "
         f"parse failures {parse}",
-        f"{tasks} 道题（{rollouts} 个 rollout）准确率 {accuracy}，无信号的组占比 {flat}，解析失败占比 "
+        f"{tasks} 道题（采样 {rollouts} 个 rollout）准确率 {accuracy}，无信号的组占比 {flat}，解析失败占比 "
         f"{parse}",
     )
     errors = row.get("errors")
@@ -238,6 +248,7 @@ def run_lines(rows: list[dict[str, Any]], say: Voice) -> str:
         )
         lines.append(
             f"- {run_name(run)} ({text(run.get('environment'))}): {state_name(run, say)}, {step}{accuracy}"
+            f"{replay_mark(run, say)}"
         )
     return "\n".join(lines)
 
@@ -247,8 +258,7 @@ def failure_text(result: Result, say: Voice) -> str:
     message, hint = result.message or result.kind or "?", result.hint
     if result.kind == "refused":
         return say(
-            f"The call of {result.tool} was refused: {message}. To allow it, confirm when asked, or pass "
-            f"--yes.",
+            f"Refused: {message}. To allow it, confirm when asked, or pass --yes.",
             f"调用 {result.tool} 被拒绝：{message}。如需允许，请在询问时确认，或加上 --yes。",
         )
     line = say(f"{result.tool} failed: {message}", f"{result.tool} 失败：{message}")

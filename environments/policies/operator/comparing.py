@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from environments.policies.operator import names
-from environments.policies.operator.answers import run_name, show, state_name
+from environments.policies.operator.answers import is_replay, replay_mark, run_name, show, state_name
 from environments.policies.operator.conversation import Conversation
 from environments.policies.operator.intents import Compare
 from environments.policies.operator.steps import Call, Procedure, figure, must, text
@@ -51,14 +51,21 @@ def _line(run: dict[str, Any], evaluation: dict[str, Any], say: Voice) -> str:
     n, steps = show(evaluation.get("n")), f"{show(run.get('step'))}/{show(run.get('total_steps'))}"
     return say(
         f"- {run_name(run)} ({text(run.get('environment'))}, {state_name(run, say)}, step {steps}): "
-        f"accuracy {figures} on {n} test problems",
+        f"accuracy {figures} on {n} test problems{replay_mark(run, say)}",
         f"- {run_name(run)}（{text(run.get('environment'))}，{state_name(run, say)}，步数 {steps}）：{n} "
-        f"道测试题准确率 {figures}",
+        f"道测试题准确率 {figures}{replay_mark(run, say)}",
     )
 
 
 def _verdict(entries: list[tuple[dict[str, Any], dict[str, Any]]], say: Voice) -> str:
     """Which run is better, or why that cannot be said."""
+    if played := [run_name(run) for run, _ in entries if is_replay(run)]:
+        which = ", ".join(played)
+        return say(
+            f"Played from a file, nothing was trained: {which}. Figures that were not measured are not "
+            f"comparable, so none is called better.",
+            f"从文件回放、没有训练：{which}。这些数字不是测得的，不可比较，无法判定哪个更好。",
+        )
     finals = [
         (figure(evaluation.get("final")), figure(evaluation.get("n")), run) for run, evaluation in entries
     ]

@@ -11,6 +11,7 @@ from environments.policies.operator.answers import (
     duration,
     failure_text,
     progress_line,
+    replay_mark,
     run_name,
     state_name,
 )
@@ -170,9 +171,10 @@ def ending(run: dict[str, Any], say: Voice) -> list[str]:
     """How and why a run ended, with its alerts."""
     name, state = run_name(run), state_name(run, say)
     step, total = run.get("step"), run.get("total_steps")
+    mark = replay_mark(run, say)
     where = say(
-        f"Run {name} ({text(run.get('environment'))}): {state}",
-        f"运行 {name}（{text(run.get('environment'))}）：{state}",
+        f"Run {name} ({text(run.get('environment'))}){mark}: {state}",
+        f"运行 {name}（{text(run.get('environment'))}）{mark}：{state}",
     )
     if isinstance(step, int) and isinstance(total, int):
         where += say(f" after {step} of {total} steps", f"，完成 {step}/{total} 步")

@@ -113,6 +113,7 @@ def test_compare_names_the_better_run_with_its_figures() -> None:
         ([ONE, TWO | {"eval": EVAL | {"final": 0.80}}], "no more than chance"),
         ([ONE, TWO | {"environment": "tool-math"}], "different environments"),
         ([ONE, TWO | {"eval": EVAL | {"final": None}}], "none is called better"),
+        ([ONE, TWO | {"backend": "replay"}], "nothing was trained: 20260103-000002-gsm8k-mini"),
         ([ONE], "needs two"),
         ([], "needs two"),
     ],
@@ -141,7 +142,7 @@ def test_list_runs() -> None:
 def test_inference_test_without_training() -> None:
     tools = Tools(answers={"rl_test_inference": inference(accuracy=0.25)})
     answer = play("test inference on gsm8k-mini", tools).answer
-    assert "accuracy 0.25 on 3 tasks (48 rollouts)" in answer
+    assert "accuracy 0.25 on 3 tasks (48 sampled rollouts)" in answer
     assert "start_training" not in tools.called
 
 

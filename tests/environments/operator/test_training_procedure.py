@@ -309,7 +309,7 @@ def test_a_refusal_says_how_to_allow(tool: str, done: list[str]) -> None:
     tools = Tools(answers={tool: error("refused", "not approved")})
     answer = play("train gsm8k-mini", tools).answer
     assert tools.called == [*done, tool.removeprefix("rl_")]
-    assert "refused" in answer
+    assert "Refused" in answer
     assert "--yes" in answer
     assert "Nothing was started." in answer
 
@@ -318,7 +318,7 @@ def test_a_refused_stop_leaves_the_run_and_says_so() -> None:
     alert = check("alert", [FALLING], step=30, reward_last=0.31, steps_since_best=14)
     tools = Tools(checks=[alert], answers={"rl_stop_training": error("refused", "not approved")})
     answer = play("train gsm8k-mini", tools).answer
-    assert "refused" in answer
+    assert "Refused" in answer
     assert "goes on by itself" in answer
 
 
