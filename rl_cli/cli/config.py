@@ -11,7 +11,7 @@ import typer
 from rl_cli.cli.app import JsonOption, group
 from rl_cli.cli.output import print_json, print_table
 from rl_cli.core.errors import BadUsage
-from rl_cli.core.files import explain_os_error
+from rl_cli.core.handwritten import load_yaml, read_text
 from rl_cli.core.settings import DESCRIPTIONS, home, load_settings, read_settings_file
 
 app = group("Show and check the settings.")
@@ -41,12 +41,7 @@ def show(
 @app.command("check")
 def check(file: Annotated[Path, typer.Argument(help="A settings file, or the config of a run.")]) -> None:
     """Check a settings file (rl-cli.yaml) or the config of a run (run.yaml)."""
-    try:
-        text = file.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise BadUsage(f"{file} is not UTF-8 text: {error}") from error
-    except OSError as error:
-        raise explain_os_error(error, file) from error
+    text = read_text(file)
     if _is_run_config(text):
         from rl_cli.config.edit import from_yaml
 
@@ -59,13 +54,11 @@ def check(file: Annotated[Path, typer.Argument(help="A settings file, or the con
 
 def _is_run_config(text: str) -> bool:
     """Does it set any section of a run's config? Malformed YAML is left for the settings' reader."""
-    import yaml
-
     from rl_cli.config.tree import RunConfig
 
     try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError:
+        content = load_yaml(text, "")
+    except BadUsage:
         return False
     return isinstance(content, dict) and not content.keys().isdisjoint(
         RunConfig.model_fields.keys() - DESCRIPTIONS

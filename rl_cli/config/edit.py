@@ -15,6 +15,7 @@ from rl_cli.config.profiles import Profile, load_profile
 from rl_cli.config.tree import RunConfig
 from rl_cli.config.yaml_text import dump_yaml, parse_yaml, read_yaml
 from rl_cli.core.errors import BadUsage, did_you_mean
+from rl_cli.core.handwritten import short
 
 _FIXED = {
     "profile": "choose it when the config is begun: select the environment again with it, or use --profile",
@@ -48,11 +49,13 @@ def resolve(
     if not environment:
         raise BadUsage("no environment was named", "rl-cli envs list shows them")
     if values.get("environment.name", environment) != environment:
-        raise BadUsage(f"{file} configures {values['environment.name']}, not {environment}", "leave one out")
+        configured = short(str(values["environment.name"]))
+        raise BadUsage(f"{file} configures {configured}, not {short(environment)}", "leave one out")
     extra_dir = values.get("environment.folder") or extra_dir
     known = {info.name: info for info in list_environments(extra_dir)}
     if environment not in known:
-        raise BadUsage(f"there is no environment {environment!r}", did_you_mean(environment, tuple(known)))
+        name = short(str(environment))
+        raise BadUsage(f"there is no environment {name!r}", did_you_mean(name, tuple(known)))
     offered, stand_in = known[environment].profiles, known[environment].stand_in
     chosen = load_profile(str(profile or values.get("profile") or choose_profile(offered)))
     if chosen.name not in offered:

@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from rl_cli.config.tree import RunConfig
 from rl_cli.core.errors import did_you_mean, nearest
+from rl_cli.core.handwritten import short
 
 OPTIONS = "environment.options"
 
@@ -79,7 +80,7 @@ def spread(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def put(tree: dict[str, Any], field: str, value: Any) -> None:
-    """Sets a dotted field in a nested dict, making the sections on the way; {} leaves a section that is there."""
+    """Sets a dotted field in a nested dict, making the sections on the way; {} leaves a section as it is."""
     *path, last = field.split(".")
     for name in path:
         if not isinstance(tree.get(name), dict):
@@ -96,6 +97,7 @@ def overlap(field: str, other: str) -> bool:
 
 def unknown_field(field: str) -> str:
     """One line about a field that does not exist: the nearest names, the same word elsewhere first."""
+    field = short(field)
     last = field.rpartition(".")[2]
     same_word = [known for known in FIELDS if known.rpartition(".")[2] == last]
     close = [*same_word, *(name for name in nearest(field, tuple(FIELDS)) if name not in same_word)][:3]
@@ -127,5 +129,4 @@ def _first(section: str) -> str:
 
 
 def _short(value: Any) -> str:
-    text = "null" if value is None else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return short("null" if value is None else repr(value))

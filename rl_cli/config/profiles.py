@@ -8,6 +8,7 @@ from typing import Any
 
 from rl_cli.config.yaml_text import read_yaml
 from rl_cli.core.errors import BadUsage, did_you_mean
+from rl_cli.core.handwritten import short
 
 FOLDER = Path(__file__).with_name("profiles")
 
@@ -36,5 +37,6 @@ def profile_names() -> list[str]:
 def load_profile(name: str) -> Profile:
     """Raises BadUsage, with the nearest names, for a profile that does not exist."""
     if name not in profile_names():
+        name = short(name)
         raise BadUsage(f"there is no profile {name!r}", did_you_mean(name, profile_names()))
     return Profile(name=name, **read_yaml(FOLDER / f"{name}.yaml"))

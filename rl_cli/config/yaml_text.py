@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from rl_cli.core.errors import BadUsage
+from rl_cli.core.handwritten import PlainYaml, load_yaml, read_text, short
 
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(
@@ -23,7 +24,7 @@ _BOOLEAN = re.compile(r"true|True|TRUE|false|False|FALSE")
 _NULL = re.compile(r"~|null|Null|NULL|")
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(PlainYaml, yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  (PyYAML's own class attribute)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -32,7 +33,7 @@ class _Loader(yaml.SafeLoader):
             key = self.construct_object(key_node, deep=True)
             if isinstance(key, Hashable) and key in keys:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"{key!r} is given twice", key_node.start_mark
+                    None, None, f"{short(str(key))!r} is given twice", key_node.start_mark
                 )
             if isinstance(key, Hashable):
                 keys.add(key)
@@ -44,6 +45,14 @@ class _Dumper(yaml.SafeDumper):
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
+
+    def represent_text(self, text: str) -> yaml.Node:
+        """YAML 1.1 takes three more characters for line breaks; between double quotes they are escaped."""
+        style = '"' if any(c in text for c in "\x85\u2028\u2029") else None
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
 
 
 def _whole(pattern: re.Pattern[str]) -> re.Pattern[str]:
@@ -73,33 +82,19 @@ def parse_yaml(text: str, source: str) -> Any:
     """The one document in `text`; `source` names it in errors.
 
     Raises:
-        BadUsage: One line with the line and column of the mistake.
+        BadUsage: One line with the line and column of the mistake; so are anchors, tags and depth.
     """
-    try:
-        return yaml.load(text, _Loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise BadUsage(f"{source} is not valid YAML{where}: {error.problem or error.context}") from error
-    except yaml.YAMLError as error:
-        raise BadUsage(f"{source} is not valid YAML: {' '.join(str(error).split())}") from error
-    except (ValueError, RecursionError) as error:
-        raise BadUsage(f"{source} is not valid YAML: {error}") from error
+    return load_yaml(text, source, _Loader)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file; an empty file is an empty mapping.
 
     Raises:
-        BadUsage: The file is missing, unreadable, not UTF-8, malformed, or not a mapping.
+        BadUsage: The file is missing, unreadable, no regular file, too big, not UTF-8, malformed, or not a
+            mapping.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise BadUsage(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from error
-    except UnicodeDecodeError as error:
-        raise BadUsage(f"{path} is not UTF-8 text (byte {error.start})") from error
-    content = parse_yaml(text, str(path))
+    content = parse_yaml(read_text(path), str(path))
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -114,7 +109,7 @@ def dump_yaml(content: dict[str, Any]) -> str:
 def parse_assignment(text: str) -> tuple[str, Any]:
     """Splits `a.b=VALUE` as --set takes it. VALUE is YAML, so `1e-4` is a number and `off` is text.
 
-    A list or a mapping such as `{rank: 32}` is read too: where it belongs is for the config's own rules to say.
+    A list or a mapping such as `{rank: 32}` is read too: the config's own rules say where one belongs.
 
     Raises:
         BadUsage: No `=`, no field, or a VALUE that is malformed.
@@ -122,5 +117,5 @@ def parse_assignment(text: str) -> tuple[str, Any]:
     field, equals, value = text.partition("=")
     field = field.strip()
     if not equals or not field:
-        raise BadUsage(f"--set takes FIELD=VALUE, not {text!r}", "for example --set grpo.steps=40")
-    return field, parse_yaml(value, f"the value of {field}")
+        raise BadUsage(f"--set takes FIELD=VALUE, not {short(text)!r}", "for example --set grpo.steps=40")
+    return field, parse_yaml(value, f"the value of {short(field)}")

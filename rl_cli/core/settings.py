@@ -14,6 +14,7 @@ from typing import Any
 
 from rl_cli.core.errors import BadUsage, did_you_mean
 from rl_cli.core.files import explain_os_error
+from rl_cli.core.handwritten import load_yaml, read_text, short
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
         variable = f"RL_CLI_{name.upper()}"
         if os.environ.get(variable):
             layers.append((f"environment variable {variable}", {name: os.environ[variable]}))
-    layers += [(str(path), read_settings_file(path)) for path in settings_files() if path.is_file()]
+    layers += [(str(path), read_settings_file(path)) for path in settings_files() if path.exists()]
     values: dict[str, Any] = {}
     origins = {f.name: "default" for f in fields(Settings) if f.name in TYPES}
     for origin, layer in layers:
@@ -103,14 +104,7 @@ def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
 
 def read_settings_file(path: Path) -> dict[str, Any]:
     """The keys that a settings file sets, each checked. Raises BadUsage, naming file and key."""
-    import yaml
-
-    try:
-        content = yaml.safe_load(path.read_text("utf-8"))
-    except OSError as error:
-        raise explain_os_error(error, path) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadUsage(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    content = load_yaml(read_text(path), str(path))
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -121,14 +115,17 @@ def read_settings_file(path: Path) -> dict[str, Any]:
 
 def _check(name: str, value: Any, origin: str) -> Any:
     if name not in TYPES:
+        name = short(name)
         raise BadUsage(f"unknown setting '{name}' ({origin})", did_you_mean(name, list(TYPES)))
     wanted = TYPES[name]
     if wanted is int and isinstance(value, str) and origin.startswith("environment variable"):
         try:
             return int(value)
         except ValueError:
-            raise BadUsage(f"setting '{name}' must be a whole number, not {value!r} ({origin})") from None
+            raise BadUsage(
+                f"setting '{name}' must be a whole number, not {short(repr(value))} ({origin})"
+            ) from None
     if not isinstance(value, wanted) or isinstance(value, bool):
         what = "a whole number" if wanted is int else "text"
-        raise BadUsage(f"setting '{name}' must be {what}, not {value!r} ({origin})")
+        raise BadUsage(f"setting '{name}' must be {what}, not {short(repr(value))} ({origin})")
     return value

@@ -30,6 +30,7 @@ def test_show_says_what_holds_and_where_it_comes_from(tmp_path: Path) -> None:
         (b"seed: x\n", 2, "'seed' must be a whole number"),
         (b"model: {\n", 2, "not valid YAML"),
         (b"\xff\xfe\x00", 2, "not UTF-8"),
+        (b"grpo: " + b"[" * 5000, 2, "nested more than"),
         (b"environment: {name: gsm8k-mini}\ngrpo: {stps: 3}\n", 2, "steps"),
         (b"environment: {name: gsm8k-mini}\ngrpo: {steps: 3}\n", 0, "learns gsm8k-mini"),
     ],

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rl_cli.config.yaml_text import dump_yaml, parse_assignment, parse_yaml, read_yaml
@@ -68,19 +69,56 @@ def test_other_unreadable_files_are_named(tmp_path: Path):
     for path, word in (
         (latin, "UTF-8"),
         (listing, "mapping"),
-        (tmp_path / "none.yaml", "no such"),
-        (tmp_path, "dir"),
+        (tmp_path / "none.yaml", "does not exist"),
+        (tmp_path, "folder"),
     ):
         with pytest.raises(BadUsage, match=word) as caught:
             read_yaml(path)
         assert path.name in str(caught.value)
 
 
-def test_deep_nesting_is_an_error_and_not_a_crash():
-    with pytest.raises(BadUsage):
-        parse_yaml("[" * 5000, "deep")
+BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10))
 
 
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("[" * 5000, "nested more than"),
+        ("{a: " * 41 + "1" + "}" * 41, "nested more than"),
+        (BOMB, "anchors"),
+        ("seed: *x", "aliases"),
+        ("seed: !!bool maybe", "tags"),
+        ("seed: !!timestamp x", "tags"),
+        ("seed: " + "9" * 5000, "digits"),
+        (f"{'k' * 900}: 1\n" * 2, "twice"),
+    ],
+)
+def test_what_would_hang_or_crash_is_one_short_line(text, word):
+    with pytest.raises(BadUsage, match=word) as caught:
+        parse_yaml(text, "text")
+    assert len(str(caught.value)) < 300
+    assert "\n" not in str(caught.value)
+
+
+def test_nesting_within_reason_is_read():
+    assert parse_yaml("[" * 30 + "1" + "]" * 30, "text")
+
+
+def test_what_is_no_regular_file_or_too_big_is_refused_at_once(tmp_path: Path):
+    fifo, big = tmp_path / "fifo.yaml", tmp_path / "big.yaml"
+    os.mkfifo(fifo)
+    big.write_text("# " + "x" * 1_000_000)
+    for path, word in (
+        (fifo, "a device or a pipe"),
+        (Path("/dev/zero"), "device"),
+        (big, "larger than 1 MB"),
+    ):
+        with pytest.raises(BadUsage, match=word):
+            read_yaml(path)
+
+
+@example("\x85")
+@example("a\u2028b")
 @given(st.text() | st.floats(allow_nan=False) | st.integers() | st.booleans() | st.none())
 def test_what_is_written_reads_the_same_here_and_under_yaml_1_1(value):
     text = dump_yaml({"field": value})

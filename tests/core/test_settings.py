@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,9 @@ def test_the_strongest_source_wins_and_is_named(
         ("model: [", "not valid YAML"),
         ("- model", "must be a mapping"),
         ("model: \x00", "not valid YAML"),
+        ("model: " + "[" * 5000, "nested more than"),
+        ("model: &m a/b", "anchors"),
+        ("# " + "x" * 1_000_000, "larger than 1 MB"),
     ],
 )
 def test_a_wrong_file_is_refused_in_one_line_that_names_it(
@@ -55,6 +59,12 @@ def test_a_wrong_file_is_refused_in_one_line_that_names_it(
     assert words in str(caught.value)
     assert "rl-cli.yaml" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_settings_file_that_is_no_regular_file_is_refused_at_once(files: tuple[Path, Path]) -> None:
+    os.mkfifo(files[0])
+    with pytest.raises(BadUsage, match=r"rl-cli.yaml is a device or a pipe"):
+        load_settings()
 
 
 def test_empty_files_and_null_values_set_nothing(files: tuple[Path, Path]) -> None:
