@@ -41,7 +41,7 @@ def list_command(
     if json_:
         print_json_lines(rows)
         return
-    columns = ["run", "state", "step", "initial", "final", "started (UTC)", "reason"]
+    columns = ["run", "backend", "state", "step", "initial", "final", "started (UTC)", "reason"]
     print_table(columns, [_row(row) for row in rows], empty="no runs yet: rl-cli runs start ENV")
 
 
@@ -50,7 +50,8 @@ def _row(row: dict[str, Any]) -> list[Any]:
     reason = cell(row["reason"] or "")
     short = reason if len(reason) <= 60 else reason[:59] + "…"
     steps = f"{cell(row['step'])}/{cell(row['total_steps'])}"
-    return [row["id"], row["state"], steps, row["eval"]["initial"], row["eval"]["final"], started, short]
+    accuracies = (row["eval"]["initial"], row["eval"]["final"])
+    return [row["id"], row["backend"], row["state"], steps, *accuracies, started, short]
 
 
 @app.command("show")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,8 @@ def sentence(summary: dict[str, Any]) -> str:
             f"({change:+.4f}) on {evaluation['n']} problems"
         )
     reason = summary["reason"] or "no reason given"
+    if is_replay(summary):
+        return _replayed(summary, where, took)
     if state == "finished":
         return f"{reached or 'Finished without a final evaluation'} in {summary['step']} GRPO steps, {took}."
     if state in ("stopped", "failed", "lost"):
@@ -54,14 +56,30 @@ def sentence(summary: dict[str, Any]) -> str:
     return f"Still {state}, at {where} after {took}."
 
 
+def is_replay(summary: Mapping[str, Any]) -> bool:
+    """Whether a run was played from a file; takes a summary or a state."""
+    return summary.get("backend") == "replay"
+
+
+def _replayed(summary: dict[str, Any], where: str, took: str) -> str:
+    evaluation, change = summary["eval"], gain(summary["eval"])
+    line = f"Replay, nothing was trained: {summary['state']} at {where} after {took}"
+    if summary["state"] in ("stopped", "failed", "lost"):
+        line += f": {summary['reason'] or 'no reason given'}"
+    if change is None:
+        return f"{line}."
+    first, last = evaluation["initial"], evaluation["final"]
+    return f"{line}. Its file plays a test accuracy of {first:.4f}, then {last:.4f}."
+
+
 def notes(run: RunDir, state: State, events: Sequence[dict[str, Any]]) -> list[str]:
     """What a reader must know to read the figures right."""
     found = []
-    if state.get("backend") == "replay":
+    if is_replay(state):
         found.append("This run was played from a file: nothing was trained, and no figure here was measured.")
     for event in events:
         if event.get("kind") == "warm_start" and event.get("note"):
-            change = gain({**(state.get("eval") or {})})
+            change = None if is_replay(state) else gain({**(state.get("eval") or {})})
             added = f" What GRPO added to it: {change:+.4f} test accuracy." if change is not None else ""
             found.append(f"{str(event['note']).rstrip('.')}.{added}")
             break
@@ -111,7 +129,8 @@ def text_summary(run: RunDir) -> str:
     ]
     measured = [f"{which} {evaluation[which]:.4f}" for which in WHICH if evaluation[which] is not None]
     if measured:
-        lines.append(f"test accuracy (n = {evaluation['n']}): " + ", ".join(measured))
+        what_kind = "accuracy in the file" if is_replay(summary) else "test accuracy"
+        lines.append(f"{what_kind} (n = {evaluation['n']}): " + ", ".join(measured))
     lines += [f"note: {note}" for note in notes(run, run.state(), events)]
     lines += [f"alert: {alert['message']} -> {alert['action']}" for alert in summary["alerts"][-5:]]
     if checkpoint := best_checkpoint(run, events):

@@ -18,6 +18,7 @@ from rl_cli.runs.outcome import (
     best_checkpoint,
     gain,
     interval,
+    is_replay,
     notes,
     pick_samples,
     sentence,
@@ -99,7 +100,7 @@ def render(run: RunDir) -> str:
         f"<p class='outcome'>{escape(sentence(summary))}</p>",
         *(f"<p class='note'>{escape(note)}</p>" for note in notes(run, state, events)),
         "</header>",
-        _section("Accuracy on the test split", _evaluations(summary["eval"])),
+        _section("Accuracy on the test split", _evaluations(summary["eval"], is_replay(summary))),
         _section("Curves", _curves(run, summary["eval"])),
         _section("Alerts", _alerts(summary["alerts"], state)),
         _section("Decisions", _decisions(events, state)),
@@ -133,7 +134,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0
     return f"<table class='{kind}'>{head}<tbody>{body}</tbody></table>"
 
 
-def _evaluations(evaluation: dict[str, Any]) -> str:
+def _evaluations(evaluation: dict[str, Any], replay: bool) -> str:
     meaning = {
         "untrained": "the model before any training",
         "initial": "where GRPO started",
@@ -159,6 +160,8 @@ def _evaluations(evaluation: dict[str, Any]) -> str:
     if not rows:
         return "<p class='none'>nothing was evaluated</p>"
     table = _table(("", "accuracy", "95 % interval", "gain over initial"), rows, 3, "narrow")
+    if replay:
+        return f"{table}<p class='about'>Figures of the file that was played; nothing was measured.</p>"
     change = gain(evaluation)
     total = f"<p>GRPO added <strong>{change:+.4f}</strong>.</p>" if change is not None else ""
     return f"{table}<p class='about'>{evaluation['n']} test problems, answered greedily.</p>{total}"

@@ -73,15 +73,16 @@ def test_the_page_stands_alone_and_holds_hostile_text_as_text(home: Path) -> Non
 def test_the_page_says_what_happened(home: Path) -> None:
     page = write_report(finished_run(home)).read_text("utf-8")
     for text in (
-        "Test accuracy went from 0.2225 to 0.8075 (+0.5850) on 400 problems",
+        "Replay, nothing was trained: finished at step",
+        "Its file plays a test accuracy of 0.2225, then 0.8075.",
         "deliberately imperfect",
-        "What GRPO added to it: +0.5850",
         "nothing was trained",
         "Reward, mean",
         "assistant",
         "(trl in the profile)",
     ):
         assert text in page
+    assert "GRPO added" not in page
     assert page.count("<div class='sample'>") == 3
 
 
