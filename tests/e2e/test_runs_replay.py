@@ -283,6 +283,27 @@ def test_stopping_a_run_without_a_supervisor(runs: Path) -> None:
     assert list(run.path.glob(".*.tmp")) == []
 
 
+def test_a_suspended_supervisor_is_named_and_stop_now_goes_round_it(runs: Path) -> None:
+    run = start(runs, [steps(2), {"child": 600}, *TAIL])
+    until_step(run, 100)
+    os.kill(identity(run, "supervisor").pid, signal.SIGSTOP)
+    asked = rl_cli("runs", "stop", run.id, timeout=60)
+    assert asked.code == 1
+    assert "is suspended" in asked.err
+    assert "--now" in asked.err
+    assert rl_cli("runs", "stop", run.id, "--now", timeout=60).code == 0
+    assert run.state()["state"] == "stopped"
+    until_nothing_is_left(run)
+
+
+def test_stopping_a_run_that_failed_says_so_in_the_exit_code(runs: Path) -> None:
+    run = start(runs, [{"fail": "no data left"}])
+    until_over(run)
+    stopped = rl_cli("runs", "stop", run.id)
+    assert stopped.code == 1
+    assert "failed" in stopped.out
+
+
 def test_a_supervisor_that_is_told_to_end_stops_the_run(runs: Path) -> None:
     run = start(runs, [*TAIL])
     until_state(run, "running")
@@ -448,8 +469,74 @@ def test_a_full_disk_is_what_the_run_failed_of(tmp_path: Path) -> None:
     assert state["step"] > 5
 
 
+FULL_FROM_THE_START = """
+import sys
+from pathlib import Path
+from rl_cli.core.errors import RlCliError
+from tests.runs.kit import start, steps
+home = Path(sys.argv[1])
+(home / "fill").write_bytes(b"0" * 900_000)
+try:
+    start(home, [steps(5)])
+except RlCliError as error:
+    print(error.exit_code, error)
+print([path.name for path in (home / "runs").iterdir()])
+"""
+
+STOP_WHEN_FULL = """
+import os, sys
+from pathlib import Path
+from rl_cli.core.json_text import to_json
+from rl_cli.runs.launch import stop_run
+from tests.runs.kit import start, steps, until_state, until_step
+home = Path(sys.argv[1])
+run = start(home, [steps(5), {"delay": 600}], {"stop_grace_seconds": 3})
+until_step(run, 5)
+if sys.argv[2] == "reserveless":
+    (run.path / ".reserve").unlink()
+with (home / "fill").open("wb", buffering=0) as file:
+    try:
+        while True:
+            file.write(bytes(4096))
+    except OSError:
+        pass
+if sys.argv[2] == "now":
+    sys.argv[2:] = []
+state = stop_run(run, "user", "enough", now=len(sys.argv) < 3)
+print(to_json([state, [e.get("state") for e in run.events()], run.exit("trainer")]))
+"""
+
+
+def on_a_small_disk(tmp_path: Path, size: str, script: str, *args: str) -> str:
+    mounts()
+    small, root = tmp_path / "small", Path(__file__).parents[2]
+    small.mkdir()
+    shell = 'mount -t tmpfs -o size=$3 tmpfs "$1" && exec "$2" -c "$4" "$1" $5'
+    argv = ["unshare", "-m", "sh", "-c", shell, "sh", str(small), sys.executable, size, script, *args]
+    done = subprocess.run(argv, cwd=root, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_run_is_not_made_where_its_end_could_not_be_written(tmp_path: Path) -> None:
+    out = on_a_small_disk(tmp_path, "1m", FULL_FROM_THE_START).splitlines()
+    assert out[0].startswith("1 the disk is full")
+    assert out[1] == "[]"
+
+
+@pytest.mark.parametrize("how", ["softly", "now", "reserveless"])
+def test_a_run_can_be_stopped_on_a_full_disk(tmp_path: Path, how: str) -> None:
+    script = STOP_WHEN_FULL
+    state, told, exited = json.loads(on_a_small_disk(tmp_path, "2m", script, how))
+    assert state["state"] == "stopped", state["reason"]
+    if how == "softly":
+        assert exited["outcome"] == "stopped"
+        assert told[-1] == "stopped"
+
+
 def test_a_start_that_comes_to_nothing_is_kept_as_failed(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(Exception, match="did not start"):
         start_run(replay_config("demo"), runs)
     assert find_run(runs, "latest").summary()["state"] == "failed"
+    assert "it ended with code 1" in find_run(runs, "latest").summary()["reason"]
