@@ -23,18 +23,24 @@ def script(tmp_path: Path) -> Path:
     return copy
 
 
-def test_the_first_interrupt_ends_the_wait_and_leaves_the_run_alone(home: Path, script: Path):
-    with subprocess.Popen(
+def asking_until_training(script: Path) -> subprocess.Popen[str]:
+    """A request that has started its run and waits for it."""
+    asking = subprocess.Popen(
         command("ask", "play", "--model", f"scripted/{script}", "--yes"),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    ) as asking:
-        assert asking.stdout
-        for line in asking.stdout:
-            if "grpo step" in line:
-                break
+    )
+    assert asking.stdout
+    for line in asking.stdout:
+        if "grpo step" in line:
+            return asking
+    raise AssertionError(f"it ended with {asking.wait()} before training began")
+
+
+def test_the_first_interrupt_ends_the_wait_and_leaves_the_run_alone(home: Path, script: Path):
+    with asking_until_training(script) as asking:
         asking.send_signal(signal.SIGINT)
         rest, _ = asking.communicate(timeout=30)
     assert asking.returncode == 130
@@ -46,17 +52,7 @@ def test_the_first_interrupt_ends_the_wait_and_leaves_the_run_alone(home: Path, 
 
 
 def test_two_interrupts_end_the_conversation(home: Path, script: Path):
-    with subprocess.Popen(
-        command("ask", "play", "--model", f"scripted/{script}", "--yes"),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as asking:
-        assert asking.stdout
-        for line in asking.stdout:
-            if "grpo step" in line:
-                break
+    with asking_until_training(script) as asking:
         asking.send_signal(signal.SIGINT)
         time.sleep(0.01)
         asking.send_signal(signal.SIGINT)
