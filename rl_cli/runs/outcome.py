@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rl_cli.runs.progress import number
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import State
 from rl_cli.runs.times import duration, since
@@ -86,35 +89,95 @@ def notes(run: RunDir, state: State, events: Sequence[dict[str, Any]]) -> list[s
     errors = sum(int(row.get("rollouts/errors") or 0) for row in run.metrics() if _is_count(row))
     if errors:
         found.append(f"{errors} rollouts failed for reasons of infrastructure; they carried no weight.")
-    wandb = [event for event in events if event.get("kind") == "wandb"]
-    if wandb and wandb[-1].get("mode") == "offline":
-        found.append(f"W&B is offline; `wandb sync {wandb[-1].get('dir')}` uploads it.")
     return found
+
+
+def wandb_note(events: Sequence[dict[str, Any]]) -> list[str]:
+    """How to upload what W&B recorded offline; at most one line."""
+    wandb = [event for event in events if event.get("kind") == "wandb"]
+    if not wandb or wandb[-1].get("mode") != "offline":
+        return []
+    return [f"W&B is offline. To upload it: wandb sync {shlex.quote(str(wandb[-1].get('dir')))}"]
 
 
 def _is_count(row: dict[str, Any]) -> bool:
     return isinstance(row.get("rollouts/errors"), int | float)
 
 
-def best_checkpoint(run: RunDir, events: Sequence[dict[str, Any]]) -> Path | None:
-    """The folder of the checkpoint to use: that of the `best` evaluation, else the newest that exists."""
-    folders = {}
+@dataclass(frozen=True)
+class Checkpoint:
+    """A folder that can be loaded, and what is known of its model."""
+
+    what: str
+    """"best on validation", "last", or both."""
+    step: int | None
+    accuracy: float | None
+    """On the test split; None if this very checkpoint was not evaluated."""
+    path: Path
+
+    def title(self) -> str:
+        known = [] if self.step is None else [f"step {self.step}"]
+        known += [] if self.accuracy is None else [f"test {self.accuracy:.4f}"]
+        return f"{self.what} ({', '.join(known)})" if known else self.what
+
+
+def checkpoints(run: RunDir, events: Sequence[dict[str, Any]]) -> list[Checkpoint]:
+    """The checkpoint of the `best` evaluation, then the newest one; one entry if they are the same."""
+    folders: dict[Any, Path] = {}
     for event in events:
         if event.get("kind") == "checkpoint":  # by its name: the run may have been copied
             folder = run.path / "checkpoints" / Path(str(event.get("path"))).name
             if folder.is_dir():
                 folders[event.get("step")] = folder
-    chosen = [e.get("step") for e in events if e.get("kind") == "evaluation" and e.get("which") == "best"]
-    if chosen and chosen[-1] in folders:
-        return folders[chosen[-1]]
-    return list(folders.values())[-1] if folders else None
+    if not folders:
+        return []
+    best, last = evaluated(events, "best"), evaluated(events, "final")
+    newest = list(folders)[-1]
+    accuracies = {step: figure for step, figure in (last, best) if step is not None}
+
+    def entry(what: str, step: Any) -> Checkpoint:
+        known = step if isinstance(step, int) else None
+        return Checkpoint(what, known, accuracies.get(step), folders[step])
+
+    if best[0] not in folders:
+        return [entry("last", newest)]
+    if best[0] == newest:
+        return [entry("best on validation and last", newest)]
+    return [entry("best on validation", best[0]), entry("last", newest)]
 
 
-def pick_samples(samples: list[dict[str, Any]], count: int = 3) -> list[dict[str, Any]]:
-    """The first, the last and evenly spaced ones between."""
-    if len(samples) <= count:
-        return samples
-    return [samples[round(i * (len(samples) - 1) / (count - 1))] for i in range(count)]
+def evaluated(events: Sequence[dict[str, Any]], which: str) -> tuple[int | None, float | None]:
+    """(step, accuracy) of the newest evaluation of that name; (None, None) if there is none."""
+    for event in reversed(events):
+        if event.get("kind") == "evaluation" and event.get("which") == which:
+            step = event.get("step")
+            return (step if isinstance(step, int) else None), number(event, "accuracy")
+    return None, None
+
+
+def is_right(sample: Mapping[str, Any]) -> bool | None:
+    """Whether a sampled rollout was right: by the reward's part `correct`, else by a reward above 0."""
+    parts = sample.get("parts")
+    value = number(dict(parts), "correct") if isinstance(parts, dict) else None
+    value = number(dict(sample), "reward") if value is None else value
+    return None if value is None else value > 0
+
+
+def pick_samples(samples: Sequence[dict[str, Any]], count: int = 3) -> list[dict[str, Any]]:
+    """One right and one wrong rollout, as far as there are, of the first, the last and steps between."""
+    by_step: dict[Any, list[dict[str, Any]]] = {}
+    for sample in samples:
+        by_step.setdefault(sample.get("step"), []).append(sample)
+    steps = list(by_step)
+    if len(steps) > count:
+        steps = [steps[round(i * (len(steps) - 1) / (count - 1))] for i in range(count)]
+    picked = []
+    for step in steps:
+        found: dict[bool | None, dict[str, Any]] = {}
+        for sample in by_step[step]:
+            found.setdefault(is_right(sample), sample)
+        picked += [found[right] for right in (True, False, None) if right in found]
+    return picked
 
 
 def text_summary(run: RunDir) -> str:
@@ -131,8 +194,7 @@ def text_summary(run: RunDir) -> str:
     if measured:
         what_kind = "accuracy in the file" if is_replay(summary) else "test accuracy"
         lines.append(f"{what_kind} (n = {evaluation['n']}): " + ", ".join(measured))
-    lines += [f"note: {note}" for note in notes(run, run.state(), events)]
+    lines += [f"note: {note}" for note in [*notes(run, run.state(), events), *wandb_note(events)]]
     lines += [f"alert: {alert['message']} -> {alert['action']}" for alert in summary["alerts"][-5:]]
-    if checkpoint := best_checkpoint(run, events):
-        lines.append(f"checkpoint: {checkpoint}")
+    lines += [f"checkpoint, {found.title()}: {found.path}" for found in checkpoints(run, events)]
     return "\n".join(lines)

@@ -6,6 +6,7 @@ Everything that comes from the run is text here, never markup: samples and logs 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from rl_cli.core.json_text import repair_surrogates
 from rl_cli.runs.charts import Point, chart
 from rl_cli.runs.outcome import (
     WHICH,
-    best_checkpoint,
+    checkpoints,
     gain,
     interval,
     is_replay,
@@ -23,6 +24,7 @@ from rl_cli.runs.outcome import (
     pick_samples,
     sentence,
     text_summary,
+    wandb_note,
 )
 from rl_cli.runs.progress import Row, number, progress_of
 from rl_cli.runs.run_dir import RunDir
@@ -67,16 +69,18 @@ def write_report(run: RunDir) -> Path:
 def results(run: RunDir) -> dict[str, Any]:
     """A run's results as one object, with the keys of `rl_get_results`; writes the report anew."""
     summary, events, state = run.summary(), run.events(), run.state()
-    checkpoint = best_checkpoint(run, events)
-    keys = ("step", "task_id", "prompt", "completion", "reward")
+    found = checkpoints(run, events)
+    keys = ("step", "task_id", "prompt", "completion", "reward", "expected")
     return {
         "run": summary,
         "eval": summary["eval"],
         "gain": gain(summary["eval"]),
         "report": str(write_report(run)),
-        "checkpoint": str(checkpoint) if checkpoint else None,
+        "checkpoint": str(found[0].path) if found else None,
+        "checkpoint_last": str(found[-1].path) if found else None,
+        "checkpoints": [{**asdict(c), "path": str(c.path)} for c in found],
         "samples": [{k: s.get(k) for k in keys} for s in pick_samples(run.samples())],
-        "notes": notes(run, state, events),
+        "notes": [*notes(run, state, events), *wandb_note(events)],
         "last_log_lines": state.get("last_log_lines") or [],
     }
 

@@ -120,18 +120,25 @@ def pick_samples(groups: Sequence[ScoredGroup], count: int = 2) -> list[Rollout]
 
 
 def sample_fields(rollout: Rollout) -> dict[str, Any]:
-    """A rollout as a row of samples.jsonl: task_id, prompt, completion, reward, parts, stop, error."""
+    """A rollout as a row of samples.jsonl: task, prompt, completion, expected answer, reward, ..."""
     messages = rollout.messages
     first = next((i for i, m in enumerate(messages) if m["role"] == "assistant"), len(messages))
     return {
         "task_id": rollout.task.id,
         "prompt": "\n\n".join(message["content"] or "" for message in messages[:first]),
         "completion": "".join(map(_as_text, messages[first:])).strip(),
+        "expected": _answer(rollout),
         "reward": rollout.reward.value if rollout.reward else None,
         "parts": rollout.reward.parts if rollout.reward else {},
         "stop": rollout.result.stop if rollout.result else None,
         "error": f"{rollout.error.kind}: {rollout.error.message}" if rollout.error else None,
     }
+
+
+def _answer(rollout: Rollout) -> str | float | None:
+    """The task's answer, where its data has one that a file can hold."""
+    answer = rollout.task.data.get("answer")
+    return answer if isinstance(answer, str | int | float) or answer is None else str(answer)
 
 
 def _as_text(message: Message) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from rl_cli.core.files import write_json
 from rl_cli.runs.charts import chart, thin, ticks
-from rl_cli.runs.outcome import interval, pick_samples, text_summary
+from rl_cli.runs.outcome import checkpoints, interval, is_right, pick_samples, text_summary
 from rl_cli.runs.report import results, write_report
 from rl_cli.runs.settle import settle
 from rl_cli.runs.store import RunDir, create_run
@@ -90,12 +90,30 @@ def test_results_have_the_keys_of_the_tool(home: Path) -> None:
     run = finished_run(home)
     found = results(run)
     assert set(found) == {
-        *("run", "eval", "gain", "report", "checkpoint", "samples", "notes", "last_log_lines"),
+        *("run", "eval", "gain", "report", "samples", "notes", "last_log_lines"),
+        *("checkpoint", "checkpoint_last", "checkpoints"),
     }
     assert (found["gain"], found["eval"]["n"]) == (0.585, 400)
-    assert found["checkpoint"] == str(run.path / "checkpoints" / "step-40")
+    assert found["checkpoint"] == found["checkpoint_last"] == str(run.path / "checkpoints" / "step-40")
+    assert [c["what"] for c in found["checkpoints"]] == ["best on validation and last"]
     assert [sample["step"] for sample in found["samples"]] == [1, 3, 5]
     assert "0.8075" in text_summary(run)
+
+
+def test_each_checkpoint_is_named_with_its_own_accuracy(home: Path) -> None:
+    run = create_run(replay_config("demo"), home)
+    for step in (20, 30, 60):
+        (run.path / "checkpoints" / f"step-{step}").mkdir()
+        run.append_event("checkpoint", step=step, path=f"/elsewhere/step-{step}")
+    assert [c.title() for c in checkpoints(run, run.events())] == ["last (step 60)"]
+    run.append_event("evaluation", which="final", split="test", n=400, accuracy=0.8625, step=60)
+    run.append_event("evaluation", which="best", split="test", n=400, accuracy=0.845, step=30)
+    best, last = checkpoints(run, run.events())
+    assert (best.title(), best.path.name) == ("best on validation (step 30, test 0.8450)", "step-30")
+    assert (last.title(), last.path.name) == ("last (step 60, test 0.8625)", "step-60")
+    assert f"checkpoint, last (step 60, test 0.8625): {last.path}" in text_summary(run)
+    best.path.rmdir()
+    assert [c.title() for c in checkpoints(run, run.events())] == ["last (step 60, test 0.8625)"]
 
 
 def test_a_run_with_nothing_in_it_has_a_report_too(home: Path) -> None:
@@ -159,3 +177,9 @@ def test_intervals_and_samples() -> None:
     assert interval(0.0, 400)[0] == 0.0
     assert [s["step"] for s in pick_samples([{"step": i} for i in range(7)])] == [0, 3, 6]
     assert pick_samples([]) == []
+    rows = [
+        {"step": step, "reward": reward, "parts": {"correct": float(reward == 1.0)}}
+        for step, reward in [(1, 0.1), (1, 1.0), (1, 1.0), (2, 0.0), (3, 1.0), (4, 0.1), (4, 0.0), (5, 1.0)]
+    ]
+    shown = [(s["step"], is_right(s)) for s in pick_samples(rows)]
+    assert shown == [(1, True), (1, False), (3, True), (5, True)]

@@ -253,6 +253,26 @@ def run_lines(rows: list[dict[str, Any]], say: Voice) -> str:
     return "\n".join(lines)
 
 
+def checkpoint_lines(results: Result, say: Voice) -> list[str]:
+    """Where the model lies: the best on validation and the last, with the step and test accuracy of each."""
+    names = {
+        "best on validation": say("best on validation", "验证最佳"),
+        "last": say("last", "最后"),
+        "best on validation and last": say("best on validation and last", "验证最佳，也是最后"),
+    }
+    lines = []
+    for row in results.rows("checkpoints"):
+        step, accuracy = row.get("step"), figure(row.get("accuracy"))
+        known = [] if not isinstance(step, int) else [say(f"step {step}", f"第 {step} 步")]
+        known += [] if accuracy is None else [say(f"test {accuracy:.4f}", f"测试 {accuracy:.4f}")]
+        what, path = names.get(text(row.get("what")), text(row.get("what"))), text(row.get("path"))
+        more = say(f" ({', '.join(known)})", f"（{'，'.join(known)}）") if known else ""
+        lines.append(say(f"Checkpoint, {what}{more}: {path}", f"检查点，{what}{more}：{path}"))
+    if not lines and (path := text(results.data.get("checkpoint"))):
+        lines.append(say(f"Checkpoint: {path}", f"检查点：{path}"))
+    return lines
+
+
 def failure_text(result: Result, say: Voice) -> str:
     """A failed call, plainly: what failed, why, and what helps."""
     message, hint = result.message or result.kind or "?", result.hint

@@ -8,8 +8,10 @@ from environments.policies.operator.answers import (
     ENDED,
     accuracy_line,
     alert_lines,
+    checkpoint_lines,
     duration,
     failure_text,
+    is_replay,
     progress_line,
     replay_mark,
     run_name,
@@ -137,7 +139,8 @@ def results_text(results: Result, say: Voice, notes: list[str]) -> str:
     run = results.section("run")
     name = run_name(run)
     lines = ending(run, say)
-    accuracy = accuracy_line(results.section("eval") or run.get("eval"), results.data.get("gain"), say)
+    gain = None if is_replay(run) else results.data.get("gain")
+    accuracy = accuracy_line(results.section("eval") or run.get("eval"), gain, say)
     failed = run.get("state") in ("failed", "lost")
     if accuracy:
         lines.append(accuracy)
@@ -150,8 +153,7 @@ def results_text(results: Result, say: Voice, notes: list[str]) -> str:
     told = results.data.get("notes")
     lines += [text(note) for note in told if text(note)] if isinstance(told, list) else []
     lines += [note for note in notes if note not in lines]
-    if checkpoint := text(results.data.get("checkpoint")):
-        lines.append(say(f"Checkpoint: {checkpoint}", f"检查点：{checkpoint}"))
+    lines += checkpoint_lines(results, say)
     if path := text(results.data.get("report")):
         lines.append(say(f"Report: {path}", f"报告：{path}"))
     if failed:

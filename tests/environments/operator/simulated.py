@@ -231,7 +231,22 @@ class Tools:
             "eval": known["eval"] if self.runs else EVAL,
             "gain": 0.595,
             "report": f"/home/me/runs/{RUN_ID}/report.html",
-            "checkpoint": f"/home/me/runs/{RUN_ID}/checkpoints/step-40",
+            "checkpoint": f"/home/me/runs/{RUN_ID}/checkpoints/step-30",
+            "checkpoint_last": f"/home/me/runs/{RUN_ID}/checkpoints/step-40",
+            "checkpoints": [
+                {
+                    "what": "best on validation",
+                    "step": 30,
+                    "accuracy": EVAL["best"],
+                    "path": f"/home/me/runs/{RUN_ID}/checkpoints/step-30",
+                },
+                {
+                    "what": "last",
+                    "step": 40,
+                    "accuracy": EVAL["final"],
+                    "path": f"/home/me/runs/{RUN_ID}/checkpoints/step-40",
+                },
+            ],
             "samples": [],
             "notes": ["The warm start was deliberately imperfect: 52 % of its solutions stop too early."],
         }

@@ -40,7 +40,8 @@ def test_from_request_to_report() -> None:
     for figure in (EVAL["n"], EVAL["initial"], EVAL["final"], 0.595):
         assert f"{figure:g}" in played.answer
     assert f"{RUN_ID}/report.html" in played.answer
-    assert "checkpoints/step-40" in played.answer
+    assert "Checkpoint, best on validation (step 30, test 0.8200): " in played.answer
+    assert "Checkpoint, last (step 40, test 0.8125): " in played.answer
     assert "deliberately imperfect" in played.answer
 
 
