@@ -6,13 +6,23 @@ readiness and their exit in files of their own; state.json belongs to the holder
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rl_cli.core.files import append_jsonl, read_json, read_jsonl, write_json
-from rl_cli.runs.state_file import NO_EVALUATION, State, StateWriter, is_over, judge, read_state
+from rl_cli.runs.state_file import (
+    NO_EVALUATION,
+    State,
+    StateWriter,
+    is_over,
+    judge,
+    read_state,
+    recorded_end,
+    write_into_reserve,
+)
 from rl_cli.runs.times import now_text
 
 if TYPE_CHECKING:
@@ -55,6 +65,8 @@ class RunDir:
         judged = judge(state, self.exit("trainer"))
         if judged is state:
             return state
+        if is_over(judged) and (recorded := recorded_end(self.path)):
+            judged = {**judged, **recorded}  # the supervisor could tell the end but not write it: a full disk
         again = read_state(self.path)  # the supervisor may have written the end just before it went
         return again if is_over(again) else judged
 
@@ -100,13 +112,26 @@ class RunDir:
 
         Returns:
             Whether this request was new.
+
+        Raises:
+            OSError: It cannot be written, not even into the run's reserve.
         """
         earlier = self.stop_requested()
         if earlier and (earlier.get("now") or not now):
             return False
         request = {"by": by, "reason": reason, "time": now_text(), "now": now}
-        write_json(self.path / "stop.json", {**request, **(earlier or {}), "now": now})
-        self.append_event("stop_requested", by=by, reason=reason, now=now)
+        record = {**request, **(earlier or {}), "now": now}
+        try:
+            write_json(self.path / "stop.json", record)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            try:
+                write_into_reserve(self.path, "stop.json", record)
+            except FileNotFoundError:  # no reserve is left
+                raise error from None
+        with suppress(OSError):  # a full disk: stop.json is what counts
+            self.append_event("stop_requested", by=by, reason=reason, now=now)
         return True
 
     def stop_requested(self) -> dict[str, Any] | None:

@@ -2,16 +2,19 @@
 
 Only the holder of the run's lock writes it: the supervisor for its whole life, else whoever settles or
 stops a run that has none. Every reader judges what it reads: a supervisor that is gone cannot say so itself.
+On a full disk what must be written goes into the blocks of .reserve, set aside when the run was made.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rl_cli.core.files import append_jsonl, read_json, write_atomic, write_json
+from rl_cli.core.files import append_jsonl, read_json, read_jsonl, write_atomic, write_json
+from rl_cli.core.json_text import to_json
 from rl_cli.core.processes import ProcessIdentity
 from rl_cli.runs.times import now_text, seconds_of, since
 
@@ -163,6 +166,48 @@ def ending_of(exit_record: State, verdict: State | None) -> State:
     return {"state": outcome if outcome in OVER else "failed", "reason": reason}
 
 
+def recorded_end(folder: Path) -> State | None:
+    """{"state", "reason", "ended"} if the newest `state` event is an end: it may be all that was written."""
+    path = folder / "events.jsonl"
+    try:
+        start = max(0, path.stat().st_size - 64 * 1024)
+        events = [event for event in read_jsonl(path, start) if event.get("kind") == "state"]
+    except OSError:
+        return None
+    last = events[-1] if events else {}
+    texts = isinstance(last.get("reason"), str) and _time(last.get("time")) and last.get("time")
+    if last.get("state") not in OVER or not texts:
+        return None
+    return {"state": last["state"], "reason": last["reason"], "ended": last["time"]}
+
+
+def set_reserve_aside(folder: Path, size: int = RESERVE_BYTES) -> None:
+    """Sets bytes aside, so that a stop and the end of the run can be written even when the disk is full.
+
+    Raises:
+        OSError: It is full already.
+    """
+    write_atomic(folder / ".reserve", os.urandom(size))  # zeros may be stored as nothing
+
+
+def write_into_reserve(folder: Path, name: str, value: State) -> None:
+    """Makes .reserve the file `name`, in the blocks that it has. What is left is set aside again.
+
+    Raises:
+        OSError: There is no reserve, or it cannot be written.
+    """
+    payload = (to_json(value, indent=2) + "\n").encode()
+    reserve = folder / ".reserve"
+    with reserve.open("r+b") as file:
+        file.write(payload)
+        file.flush()
+        file.truncate()
+        os.fsync(file.fileno())
+    reserve.replace(folder / name)
+    with suppress(OSError):
+        set_reserve_aside(folder, RESERVE_BYTES // 2)
+
+
 class StateWriter:
     """Changes state.json. Exists only while its maker holds the run's lock."""
 
@@ -175,22 +220,35 @@ class StateWriter:
         write_json(self.folder / "state.json", self.state)
 
     def move(self, state: str, reason: str | None, **changes: Any) -> None:
-        """Enters another state, with the event that says so."""
-        if state in (*OVER, "lost"):
-            self.drop_reserve()  # its trainer is gone: nobody else fills what becomes free
+        """Enters another state, with the event that says so.
+
+        On a full disk an end is written into the reserve; `running` and `stopping` wait for a heartbeat.
+        """
         event = {"time": now_text(), "kind": "state", "state": state, "reason": reason}
-        with suppress(OSError):  # a full disk: state.json is what counts
-            append_jsonl(self.folder / "events.jsonl", event)  # first: who sees the end finds it told
-        self.update(state=state, reason=reason, **changes)
+        told = self._tell(event)  # first: who sees the end finds it told
+        try:
+            self.update(state=state, reason=reason, **changes)
+        except OSError:
+            if state in (*OVER, "lost"):
+                write_into_reserve(self.folder, "state.json", self.state)
+            elif state not in ("running", "stopping"):
+                raise
+        if state in (*OVER, "lost"):
+            with suppress(OSError):
+                (self.folder / ".reserve").unlink(missing_ok=True)
+        if not told:
+            self._tell(event)
 
-    def keep_reserve(self) -> None:
-        """Sets bytes aside, so that the end of the run can be written even when the disk is full."""
-        with suppress(OSError):
-            write_atomic(self.folder / ".reserve", b"\0" * RESERVE_BYTES)
-
-    def drop_reserve(self) -> None:
-        with suppress(OSError):
-            (self.folder / ".reserve").unlink(missing_ok=True)
+    def _tell(self, event: State) -> bool:
+        """Whether the event is in events.jsonl, which a full disk may forbid: state.json is what counts."""
+        known = recorded_end(self.folder)
+        if known and (known["state"], known["reason"]) == (event["state"], event["reason"]):
+            return True
+        try:
+            append_jsonl(self.folder / "events.jsonl", event)
+        except OSError:
+            return False
+        return True
 
     def beat(self, **changes: Any) -> None:
         """A heartbeat. A disk that is full for a moment must not end the run: the next one tries again."""

@@ -16,7 +16,7 @@ from rl_cli.core.errors import BadUsage, nearest
 from rl_cli.core.files import explain_os_error, write_atomic, write_json
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.settle import settle
-from rl_cli.runs.state_file import NO_EVALUATION, read_state
+from rl_cli.runs.state_file import NO_EVALUATION, read_state, set_reserve_aside
 from rl_cli.runs.times import now_text
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def create_run(config: RunConfig, home: str | Path) -> RunDir:
     """A new run in state `created`. It appears whole: readers never see half of it.
 
     Raises:
-        RlCliError: The home folder cannot be written.
+        RlCliError: The home folder cannot be written, or its disk is full.
     """
     from rl_cli.config.yaml_text import dump_yaml
 
@@ -69,6 +69,7 @@ def create_run(config: RunConfig, home: str | Path) -> RunDir:
             (draft / name).mkdir()
         write_atomic(draft / "run.yaml", dump_yaml(config.model_dump(mode="json")))
         write_json(draft / "state.json", state)
+        set_reserve_aside(draft)
         return RunDir(_place(draft, folder, config.environment.name))
     except OSError as error:
         shutil.rmtree(draft, ignore_errors=True)

@@ -74,12 +74,12 @@ class Supervisor:
         self.sizes: tuple[int, ...] = ()
         self.last_beat = 0.0
         self.last_seen: dict[str, int] = {}
+        self.told: dict[str, Any] | None = None
 
     def supervise(self) -> None:
         """From `created` to the end. What goes wrong in here ends the run as failed."""
         now = now_text()
         owner = children.own_identity().to_dict()
-        self.writer.keep_reserve()
         self.writer.move("starting", None, supervisor=owner, started=now, heartbeat=now)
         try:
             self._start_trainer()
@@ -94,7 +94,7 @@ class Supervisor:
         self._end(state, reason)
 
     def _start_trainer(self) -> None:
-        if request := self.run.stop_requested():
+        if request := self._request():
             self.verdict = Verdict("stopped", _asked(request), time.monotonic(), asked=False)
             return
         module = WORKERS[self.config.backend.name]
@@ -133,14 +133,24 @@ class Supervisor:
 
     def _running(self) -> None:
         ready = self.run.ready("trainer") or {}
-        if ready.get("total_steps"):
+        if isinstance(ready.get("total_steps"), int) and ready["total_steps"]:
             self.progress.total_steps = ready["total_steps"]
             self.limits = limits_of(self.config, ready["total_steps"])
         self.grew = time.monotonic()
         self.writer.move("running", None, running_since=now_text(), **self.progress.figures())
 
+    def tell_to_end(self, number: int) -> None:
+        """A signal means stop. The request is kept here too: on a full disk it may not get into a file."""
+        by, reason = "the system", f"the supervisor got {signal.Signals(number).name}"
+        self.told = self.told or {"by": by, "reason": reason, "now": False}
+        with suppress(OSError):
+            self.run.request_stop(by, reason)
+
+    def _request(self) -> dict[str, Any] | None:
+        return self.run.stop_requested() or self.told
+
     def _heed_stop_request(self) -> None:
-        request = self.run.stop_requested()
+        request = self._request()
         if request is None:
             return
         loading = self.writer.state["state"] == "starting"
@@ -177,13 +187,15 @@ class Supervisor:
     def _decide(self, finding: health.Finding) -> None:
         assert finding.verdict
         grace = 0.0 if finding.at_once else self.config.health.stop_grace_seconds
-        self.run.append_event("decision", by="health", what=finding.verdict, reason=finding.message)
+        with suppress(OSError):  # a full disk: the verdict is what counts
+            self.run.append_event("decision", by="health", what=finding.verdict, reason=finding.message)
         if finding.verdict == "failed":
             self._raise_alert(finding)
         if finding.rule == "stalled":
             self._show_where_it_hangs()
         if not finding.at_once:
-            self.run.request_stop(f"the health rule '{finding.rule}'", finding.message)
+            with suppress(OSError):  # then the trainer is ended when its grace is over
+                self.run.request_stop(f"the health rule '{finding.rule}'", finding.message)
         self._conclude(finding.verdict, finding.message, grace)
 
     def _show_where_it_hangs(self) -> None:
@@ -203,7 +215,8 @@ class Supervisor:
 
     def _raise_alert(self, finding: health.Finding) -> None:
         fields = {"rule": finding.rule, "message": finding.message, "action": finding.action}
-        self.run.append_event("alert", **fields, figures=finding.figures)
+        with suppress(OSError):
+            self.run.append_event("alert", **fields, figures=finding.figures)
 
     def _beat(self, news: bool) -> None:
         if news or time.monotonic() - self.last_beat >= HEARTBEAT_SECONDS:
@@ -215,7 +228,7 @@ class Supervisor:
         verdict = {"state": self.verdict.state, "reason": self.verdict.reason} if self.verdict else None
         record = self.run.exit("trainer")
         if record:
-            if verdict is None and record["outcome"] == "stopped" and (asked := self.run.stop_requested()):
+            if verdict is None and record["outcome"] == "stopped" and (asked := self._request()):
                 verdict = {"state": "stopped", "reason": _asked(asked)}
             ending = ending_of(record, verdict)
             return ending["state"], ending["reason"]
@@ -242,7 +255,7 @@ class Supervisor:
         self.mirror.finish()
         with suppress(OSError):
             self._read()
-        self.writer.update(wandb_url=self.progress.wandb_url, alerts=self.progress.alerts)
+            self.writer.update(wandb_url=self.progress.wandb_url, alerts=self.progress.alerts)
 
     def _report(self) -> None:
         from rl_cli.runs.report import write_report
@@ -275,9 +288,13 @@ def _asked(request: dict[str, Any]) -> str:
 def main(folder: str) -> int:
     """Sees the run in `folder` through, unless somebody else does or it is over."""
     run = RunDir(folder)
+    supervisor: Supervisor | None = None
 
     def told_to_end(number: int, _: Any) -> None:
-        run.request_stop("the system", f"the supervisor got {signal.Signals(number).name}")
+        if supervisor:
+            supervisor.tell_to_end(number)
+        else:
+            run.request_stop("the system", f"the supervisor got {signal.Signals(number).name}")
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     signal.signal(signal.SIGTERM, told_to_end)

@@ -134,6 +134,15 @@ def test_a_state_of_an_odd_shape_is_one_damaged_run_and_the_others_are_listed(ho
     assert {row["id"] for row in listed} == set(found)
 
 
+def test_an_end_that_could_only_be_told_is_believed(home: Path) -> None:
+    run = create_run(replay_config(), home)
+    gone = {**ProcessIdentity.current().to_dict(), "started": 1.0}
+    write_json(run.path / "state.json", {**run.state(), "state": "running", "supervisor": gone})
+    run.append_event("state", state="failed", reason="the disk is full")
+    assert list_runs(home)[0].summary()["reason"] == "the disk is full"
+    assert [e["state"] for e in run.events()] == ["failed"]
+
+
 def test_other_files_of_an_odd_shape_break_no_listing(home: Path) -> None:
     run = create_run(replay_config(), home)
     gone = {**ProcessIdentity.current().to_dict(), "started": 1.0}
