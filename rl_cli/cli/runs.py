@@ -11,7 +11,7 @@ import typer
 
 from rl_cli.cli.app import JsonOption, YesOption, group
 from rl_cli.cli.output import cell, print_fields, print_json, print_json_lines, print_table, say
-from rl_cli.core.errors import BadUsage, did_you_mean
+from rl_cli.core.errors import BadUsage, WorkFailed, did_you_mean
 from rl_cli.core.printable import printable
 from rl_cli.core.settings import ensure_home, home, load_settings
 
@@ -135,8 +135,8 @@ def stop_command(
     now: Annotated[bool, typer.Option("--now", help="Leave it no time to save.")] = False,
     json_: JsonOption = False,
 ) -> None:
-    """Stop a run: it saves, is evaluated, and ends as `stopped`."""
-    from rl_cli.runs.launch import stop_run
+    """Stop a run: it saves, is evaluated, and ends as `stopped`. Exit code 1 if it ended otherwise."""
+    from rl_cli.runs.launch import is_suspended, stop_run
     from rl_cli.runs.state_file import is_over
 
     found = _find(run)
@@ -148,6 +148,11 @@ def stop_command(
     else:
         print(f"{found.id}: {state['state']}")
     if not is_over(state):
+        pid = (state.get("supervisor") or {}).get("pid")
+        does = "is suspended" if is_suspended(state) else "has not ended it in time"
+        hint = f"rl-cli runs stop {found.id} --now ends it without it" if not now else None
+        raise WorkFailed(f"{found.id} is still {state['state']}: its supervisor (pid {pid}) {does}", hint)
+    if state["state"] not in ("finished", "stopped"):
         raise typer.Exit(1)
 
 

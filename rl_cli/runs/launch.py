@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rl_cli.core.errors import WorkFailed
+from rl_cli.core.errors import RlCliError, WorkFailed
 from rl_cli.core.files import explain_os_error
 from rl_cli.core.processes import ProcessIdentity, kill_tree, python_module
 from rl_cli.runs import children
 from rl_cli.runs.backends import prepare
 from rl_cli.runs.logs import last_lines, telling_line
 from rl_cli.runs.settle import settle, write_end
-from rl_cli.runs.state_file import State, StateWriter, is_over
+from rl_cli.runs.state_file import State, StateWriter, is_over, judge
 from rl_cli.runs.store import RunDir, create_run
 from rl_cli.runs.times import now_text
 
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
 LOOK_EVERY_SECONDS = 0.03
 TERMINATE_SECONDS = 5.0
+UNHEEDED_SECONDS = 6.0
+"""A supervisor that has not taken a request up after this long may be suspended or hang."""
 
 
 def start_run(config: RunConfig, home: str | Path, timeout: float = 15) -> RunDir:
@@ -49,14 +54,19 @@ def start_run(config: RunConfig, home: str | Path, timeout: float = 15) -> RunDi
     except OSError as error:
         _give_up(run, f"the supervisor could not be started: {error}")
         raise explain_os_error(error, run.path) from error
-    threading.Thread(target=child.process.wait, daemon=True).start()  # else it stays as a zombie
+    reaper = threading.Thread(target=child.process.wait, daemon=True)  # else it stays as a zombie
+    reaper.start()
     deadline = time.monotonic() + timeout
     while run.state()["state"] == "created":
-        if not child.identity.alive() or time.monotonic() > deadline:
+        ended = not child.identity.alive()
+        if ended or time.monotonic() > deadline:
             kill_tree(child.identity, grace_seconds=1)
             if run.state()["state"] != "created":
                 break
-            line = telling_line(last_lines(run.log_path("supervisor"))) or f"nothing for {timeout:g} s"
+            reaper.join(1)
+            how = f"it {children.how_it_ended(child.process.returncode or 0)}" if ended else ""
+            line = telling_line(last_lines(run.log_path("supervisor")))
+            line = ": ".join(filter(None, (how or f"nothing for {timeout:g} s", line)))
             _give_up(run, f"the supervisor did not start: {line}")
             raise WorkFailed(
                 f"run {run.id}: the supervisor did not start: {line}", f"see {run.log_path('supervisor')}"
@@ -89,19 +99,67 @@ def stop_run(run: RunDir, by: str, reason: str, wait: bool | float = True, now: 
     state = settle(run)
     if is_over(state):
         return state
-    run.request_stop(by, reason, now=now)
-    grace = 0.0 if now else run.config().health.stop_grace_seconds
+    try:
+        run.request_stop(by, reason, now=now)
+    except OSError as error:  # a full disk without a reserve
+        _signal_instead(run, state, error)
+    grace = 0.0 if now else _grace(run)
     longest = grace + 3 * TERMINATE_SECONDS + 10
     deadline = time.monotonic() + (longest if wait is True else float(wait))
+    unheeded = time.monotonic() + UNHEEDED_SECONDS
     while not is_over(state := settle(run)):
         if state["state"] in ("created", "lost"):
             state = _stop_unsupervised(run, by, reason, min(grace, max(0.0, deadline - time.monotonic())))
             if is_over(state):
                 break
+        elif time.monotonic() > unheeded and (is_suspended(state) or (now and not state.get("verdict"))):
+            if not now:
+                break
+            _end_supervisor(state)
         if time.monotonic() > deadline:
             break
         time.sleep(LOOK_EVERY_SECONDS)
     return state
+
+
+def is_suspended(state: State) -> bool:
+    """Whether the supervisor is there but was halted by a signal (SIGSTOP), so that it does nothing."""
+    import psutil
+
+    if not state.get("supervisor"):
+        return False
+    supervisor = ProcessIdentity.from_dict(state["supervisor"])
+    with suppress(psutil.Error):
+        return bool(supervisor.alive()) and psutil.Process(supervisor.pid).status() == psutil.STATUS_STOPPED
+    return False
+
+
+def _signal_instead(run: RunDir, state: State, error: OSError) -> None:
+    """To the supervisor SIGTERM means stop. A run that has none is stopped from here."""
+    if state["state"] in ("created", "lost"):
+        return
+    supervisor = ProcessIdentity.from_dict(state["supervisor"])
+    if not supervisor.alive():
+        raise explain_os_error(error, run.path / "stop.json") from error
+    with suppress(ProcessLookupError):
+        os.kill(supervisor.pid, signal.SIGTERM)
+
+
+def _end_supervisor(state: State) -> None:
+    """Ends one that does not answer, by itself: its trainer is ended by whoever has the lock then."""
+    supervisor = ProcessIdentity.from_dict(state["supervisor"])
+    if supervisor.alive():
+        with suppress(ProcessLookupError):
+            os.kill(supervisor.pid, signal.SIGKILL)
+
+
+def _grace(run: RunDir) -> float:
+    from rl_cli.config.tree import HealthSection
+
+    try:
+        return run.config().health.stop_grace_seconds
+    except (RlCliError, OSError, ValueError):  # a run.yaml that cannot be used must not keep it running
+        return HealthSection().stop_grace_seconds
 
 
 def _stop_unsupervised(run: RunDir, by: str, reason: str, grace: float) -> State:
@@ -119,11 +177,12 @@ def _stop_unsupervised(run: RunDir, by: str, reason: str, grace: float) -> State
 
 def _end_trainer(run: RunDir, writer: StateWriter, reason: str, grace: float) -> None:
     verdict = {"state": "stopped", "reason": reason}
-    writer.update(verdict=verdict)
+    with suppress(OSError):  # a full disk: it is known here, and written with the end
+        writer.update(verdict=verdict)
     trainer = ProcessIdentity.from_dict(writer.state["processes"]["trainer"])
     deadline = time.monotonic() + grace
     while trainer.alive() and time.monotonic() < deadline:
         time.sleep(LOOK_EVERY_SECONDS)
     kill_tree(trainer, TERMINATE_SECONDS)
-    true = run.state()
+    true = judge(writer.state, run.exit("trainer"))
     write_end(run, writer, {**true, "ended": true.get("ended") or now_text()})
