@@ -7,19 +7,24 @@ own are the `*.py` files of one folder (names that begin with an underscore are 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib
 import importlib.util
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import IO, Any
 
 from environments.base import Environment
 from rl_cli.core.errors import BadUsage, Refused, RlCliError, WorkFailed, did_you_mean
+from rl_cli.core.handwritten import short
+from rl_cli.core.processes import TREE, ProcessIdentity, kill_tree, python_module
 
 DESCRIBE_SECONDS = 120
 """How long an environment may take to be imported and described."""
@@ -106,33 +111,58 @@ def describe(
 
     Raises:
         BadUsage: as load_environment().
-        WorkFailed: the environment's code failed; the message ends with the last line of its traceback.
+        WorkFailed: the environment's code failed; the message ends with what it raised, on one line.
     """
     info = find_environment(name, extra_dir)
-    argv = [sys.executable, "-P", "-m", "environments.describe", name, json.dumps(options or {})]
-    argv += [str(Path(extra_dir).resolve())] if extra_dir is not None else []
+    arguments = [name, json.dumps(options or {})]
+    arguments += [str(Path(extra_dir).resolve())] if extra_dir is not None else []
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as log:
+        code = _run_describer(arguments, out, log)
+        out.seek(0)
+        log.seek(0)
+        said, printed = out.read(), log.read().decode("utf-8", "replace")
+    if code is None:
+        raise WorkFailed(f"describing {name} took over {DESCRIBE_SECONDS:g} s", str(info.path))
     try:
-        child = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=DESCRIBE_SECONDS,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise WorkFailed(f"describing {name} took over {DESCRIBE_SECONDS} s", str(info.path)) from error
-    try:
-        answer: dict[str, Any] = json.loads(child.stdout)
-    except ValueError:
-        lines = [line.strip() for line in child.stderr.splitlines() if line.strip()]
-        last = lines[-1] if lines else f"exit code {child.returncode}"
-        raise WorkFailed(f"the environment {name} failed when described: {last}", str(info.path)) from None
+        answer: dict[str, Any] = json.loads(said)
+    except ValueError:  # the process ended before it could answer
+        lines = [line.strip() for line in printed.splitlines() if line.strip()]
+        answer = {"failed": lines[-1] if lines else f"exit code {code}"}
+    if "failed" in answer:
+        problem = f"the environment {name} failed when described: {short(answer['failed'], 500)}"
+        raise WorkFailed(problem, str(info.path))
     if "error" in answer:
         raised: dict[int, type[RlCliError]] = {2: BadUsage, 3: Refused}
         error_class = raised.get(answer["error"]["exit_code"], WorkFailed)
         raise error_class(answer["error"]["message"], answer["error"]["hint"])
     return answer
+
+
+def _run_describer(arguments: list[str], out: IO[bytes], log: IO[bytes]) -> int | None:
+    """Runs environments.describe to its end, and ends whatever it started; None if it took too long.
+
+    It writes its answer to `out` and what it prints to `log`: files, since a pipe is open for as long as
+    anything that it started. Its standard input is a pipe that ends with this process, and so does it.
+    """
+    mark = os.urandom(8).hex()
+    marks = " ".join([*os.environ.get(TREE, "").split(), mark])
+    argv = python_module("environments.describe", str(out.fileno()), *arguments)
+    with subprocess.Popen(
+        argv,
+        stdin=subprocess.PIPE,
+        stdout=log,
+        stderr=log,
+        pass_fds=[out.fileno()],
+        start_new_session=True,
+        env={**os.environ, TREE: marks},
+    ) as child:
+        tree = ProcessIdentity.of(child.pid)  # nobody has reaped it yet
+        try:
+            return child.wait(DESCRIBE_SECONDS)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            kill_tree(dataclasses.replace(tree, mark=mark), grace_seconds=0.5)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -1,32 +1,63 @@
-"""Child process of catalogue.describe(): `python -P -m environments.describe NAME OPTIONS_JSON [FOLDER]`.
+"""Child process of catalogue.describe(): `python -P -m environments.describe FD NAME OPTIONS_JSON [FOLDER]`.
 
-Writes one JSON object to stdout: the description, or {"error": {"message", "hint", "exit_code"}}. What the
-environment's own code prints goes to stderr.
+Writes one JSON object to the descriptor FD: the description, {"error": {"message", "hint", "exit_code"}},
+or {"failed": what the environment's code raised}. What that code prints goes to stderr, also past Python. The
+process ends, with all it started, when its standard input does: then whoever asked is gone.
 """
 
 from __future__ import annotations
 
-import contextlib
+import faulthandler
 import json
+import os
 import random
 import sys
+import threading
+import traceback
 from typing import Any, get_args
 
 from environments.base import Environment, Split
-from environments.catalogue import load_environment
+from environments.catalogue import DESCRIBE_SECONDS, load_environment
 from rl_cli.core.errors import RlCliError
+from rl_cli.core.processes import TREE, ProcessIdentity, kill_tree
 
 
 def main(argv: list[str]) -> int:
-    name, options, folder = argv[0], json.loads(argv[1]), argv[2] if len(argv) > 2 else None
-    answer: dict[str, Any]
-    with contextlib.redirect_stdout(sys.stderr):
-        try:
-            answer = description(load_environment(name, options, folder))
-        except RlCliError as error:
-            answer = {"error": {"message": error.message, "hint": error.hint, "exit_code": error.exit_code}}
-    print(json.dumps(answer, ensure_ascii=True))
-    return 0
+    out, name, options = int(argv[0]), argv[1], json.loads(argv[2])
+    folder = argv[3] if len(argv) > 3 else None
+    os.set_inheritable(out, False)
+    _end_with_the_parent()
+    os.dup2(2, 1)
+    try:
+        text = json.dumps(description(load_environment(name, options, folder)), ensure_ascii=True)
+    except RlCliError as error:
+        told = {"message": error.message, "hint": error.hint, "exit_code": error.exit_code}
+        text = json.dumps({"error": told})
+    except BaseException as error:  # a person's code: whatever it raises is theirs to read, on one line
+        text = json.dumps({"failed": " ".join(traceback.format_exception_only(error))})
+    with open(out, "w", encoding="ascii") as file:
+        file.write(text)
+    sys.stderr.flush()
+    os._exit(0)  # threads and exit handlers of that code are not waited for
+
+
+def _end_with_the_parent() -> None:
+    """Watches standard input, which the parent holds open, from a thread; the code to come finds it empty."""
+    watched = os.dup(0)
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+
+    def watch() -> None:
+        os.read(watched, 1)
+        me = ProcessIdentity.current()
+        mark = os.environ.get(TREE, "").split()[-1:]
+        kill_tree(ProcessIdentity(me.pid, me.started, me.host, me.boot, *mark), grace_seconds=0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="parent-watch").start()
+    # Code that never lets another thread run is ended by this one, which needs no Python.
+    faulthandler.dump_traceback_later(DESCRIBE_SECONDS + 5, exit=True)
 
 
 def description(env: Environment) -> dict[str, Any]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from environments import catalogue
 from environments.catalogue import describe, list_environments, load_environment
 from rl_cli.core.errors import BadUsage, WorkFailed
+from tests.core.test_processes import gone, wait_until
 
 GOOD = '''
 """Mine."""
@@ -141,6 +145,87 @@ def test_a_failure_while_describing_is_one_clear_line(folder: Path) -> None:
     assert "\n" not in str(failed.value)
     with pytest.raises(BadUsage, match="siez"):
         describe("mine", {"siez": 2}, folder)
+
+
+def write(folder: Path, code: str) -> Path:
+    """A folder with one environment, `odd`, that does this at import."""
+    (folder / "odd.py").write_text(
+        f'{HEAD}class Odd(Environment):\n    name = "odd"\n    description = "x"\n\n{code}\n'
+    )
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("raise ValueError('a\\nsecond')", "ValueError: a second"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("raise ValueError('\\x1b[31mred' + 'x' * 5000)", "ValueError: .\\[31mredx"),
+        ("import os; print('last words', flush=True); os._exit(3)", "last words"),
+        ("import os; os._exit(3)", "exit code 3"),
+    ],
+)
+def test_whatever_the_code_raises_is_said_on_one_line(tmp_path: Path, code: str, words: str) -> None:
+    with pytest.raises(WorkFailed, match=words) as failed:
+        describe("odd", {}, write(tmp_path, code))
+    assert failed.value.message.isprintable()
+    assert len(failed.value.message) < 600
+
+
+RUNNING = """
+    def prompt(self, task):
+        return []
+
+    def tasks(self, split, seed):
+        return iter(())
+
+    async def reward(self, task, rollout, ctx):
+        return None
+"""
+
+
+@pytest.mark.parametrize("session", [False, True])
+def test_what_it_prints_and_starts_neither_spoils_nor_outlives_the_answer(
+    tmp_path: Path, session: bool
+) -> None:
+    note = tmp_path / "pids"
+    code = (
+        f"{RUNNING}\nimport os, subprocess, sys, threading, time\nos.write(1, b'{{}} to descriptor 1')\n"
+        f"assert sys.stdin.read() == ''\nthreading.Thread(target=time.sleep, args=(777,)).start()\n"
+        f"p = subprocess.Popen(['sleep', '777'], start_new_session={session})\n"
+        f"open({str(note)!r}, 'w').write(f'{{os.getpid()}} {{p.pid}}')"
+    )
+    began = time.monotonic()
+    assert describe("odd", {}, write(tmp_path, code))["name"] == "odd"
+    assert time.monotonic() - began < 30
+    assert all(gone(int(pid)) for pid in note.read_text().split())
+
+
+def test_the_time_limit_ends_the_whole_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue, "DESCRIBE_SECONDS", 4)
+    note = tmp_path / "pids"
+    with pytest.raises(WorkFailed, match="took over 4 s"):
+        describe("odd", {}, write(tmp_path, SLEEPS.format(note=str(note))))
+    assert all(gone(int(pid)) for pid in note.read_text().split())
+
+
+SLEEPS = (
+    "import os, subprocess, time\np = subprocess.Popen(['sleep', '777'], start_new_session=True)\n"
+    "open({note!r} + '~', 'w').write(f'{{os.getpid()}} {{p.pid}}')\nos.rename({note!r} + '~', {note!r})\n"
+    "time.sleep(777)"
+)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_nothing_is_left_when_whoever_asked_is_ended(tmp_path: Path, sent: signal.Signals) -> None:
+    note = tmp_path / "pids"
+    folder = write(tmp_path, SLEEPS.format(note=str(note)))
+    code = f"from environments.catalogue import describe; describe('odd', {{}}, {str(folder)!r})"
+    asking = subprocess.Popen([sys.executable, "-P", "-c", code])
+    wait_until(note.exists)
+    asking.send_signal(sent)
+    asking.wait()
+    wait_until(lambda: all(gone(int(pid)) for pid in note.read_text().split()))
 
 
 def test_data_that_cannot_be_had_is_said_and_the_rest_described(tmp_path: Path) -> None:
