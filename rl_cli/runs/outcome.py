@@ -42,6 +42,11 @@ def sentence(summary: dict[str, Any]) -> str:
     took = duration(since(summary["started"], summary["ended"]))
     change = gain(evaluation)
     reached = ""
+    if change is None and evaluation["final"] is not None:
+        reached = (
+            f"Test accuracy was {evaluation['final']:.4f} at the end on {evaluation['n']} problems "
+            "(not measured at the start)"
+        )
     if change is not None:
         reached = (
             f"Test accuracy went from {evaluation['initial']:.4f} to {evaluation['final']:.4f} "
