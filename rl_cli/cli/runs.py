@@ -175,6 +175,7 @@ def logs_command(
     tail = Tail(found.log_path(process), lines)
     while True:
         over = not follow or _is_over(found)
+        _must_exist(found)
         sys.stdout.write(printable(tail.read()))
         sys.stdout.flush()
         if over:
@@ -206,6 +207,12 @@ def metrics_command(
     print_table(columns, table, empty="no figures yet")
 
 
+def _must_exist(run: Any) -> None:
+    """Raises WorkFailed if the directory was deleted while we looked at it."""
+    if not run.path.is_dir():
+        raise WorkFailed(f"{run.id} is gone: {run.path} was deleted")
+
+
 @app.command("watch")
 def watch_command(run: RunArgument, json_: JsonOption = False) -> None:
     """Follow a run until it is over; Ctrl-C leaves it alone. Exit code 1 if it failed."""
@@ -218,7 +225,9 @@ def watch_command(run: RunArgument, json_: JsonOption = False) -> None:
     display = JsonDisplay(sys.stdout) if json_ else TextDisplay(sys.stdout)
     try:
         while True:
-            for event in follower.news():
+            news = follower.news()
+            _must_exist(found)
+            for event in news:
                 display.on_progress(event)
             if follower.over:
                 break
