@@ -16,8 +16,19 @@ WORKERS: dict[str, str] = {
 
 A worker appends events, metrics and samples, calls `mark_ready("trainer")` when all is loaded, looks at
 `stop_requested()` between steps, and ends with `write_exit("trainer", ...)` (see `rl_cli.runs.run_dir`).
-Its module also has `prepare(config) -> config`, which is called before a run is made.
+Its module also has `prepare(config) -> config`, which is called before a run is made, and may have
+`files_of(config)`: what the run is to keep of files that may change later.
 """
+
+
+def files_of(config: RunConfig) -> dict[str, str]:
+    """What the backend keeps in the run's directory from the start: file name -> text.
+
+    Raises:
+        RlCliError: As `prepare` does.
+    """
+    files = getattr(import_module(WORKERS[config.backend.name]), "files_of", None)
+    return files(config) if files else {}
 
 
 def prepare(config: RunConfig) -> RunConfig:

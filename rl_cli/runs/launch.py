@@ -14,7 +14,7 @@ from rl_cli.core.errors import RlCliError, WorkFailed
 from rl_cli.core.files import explain_os_error
 from rl_cli.core.processes import ProcessIdentity, kill_tree, python_module
 from rl_cli.runs import children
-from rl_cli.runs.backends import prepare
+from rl_cli.runs.backends import files_of, prepare
 from rl_cli.runs.logs import last_lines, telling_line
 from rl_cli.runs.settle import settle, write_end
 from rl_cli.runs.state_file import State, StateWriter, is_over, judge
@@ -46,7 +46,8 @@ def start_run(config: RunConfig, home: str | Path, timeout: float = 15) -> RunDi
             folder cannot be written.
         WorkFailed: The supervisor did not come up; the run is kept, as failed.
     """
-    run = create_run(prepare(config), home)
+    config = prepare(config)
+    run = create_run(config, home, files_of(config))
     argv = python_module("rl_cli.runs.supervisor", str(run.path))
     environment = {"RL_CLI_HOME": str(Path(home).absolute())}
     try:

@@ -9,6 +9,7 @@ import shutil
 import socket
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +32,13 @@ def runs_folder(home: str | Path) -> Path:
     return Path(home) / "runs"
 
 
-def create_run(config: RunConfig, home: str | Path) -> RunDir:
+def create_run(config: RunConfig, home: str | Path, files: Mapping[str, str] | None = None) -> RunDir:
     """A new run in state `created`. It appears whole: readers never see half of it.
+
+    Args:
+        config: The config.
+        home: RL_CLI_HOME.
+        files: More files for its directory, name -> text.
 
     Raises:
         RlCliError: The home folder cannot be written, or its disk is full.
@@ -68,6 +74,8 @@ def create_run(config: RunConfig, home: str | Path) -> RunDir:
         for name in FOLDERS:
             (draft / name).mkdir()
         write_atomic(draft / "run.yaml", dump_yaml(config.model_dump(mode="json")))
+        for name, text in (files or {}).items():
+            write_atomic(draft / name, text)
         write_json(draft / "state.json", state)
         set_reserve_aside(draft)
         return RunDir(_place(draft, folder, config.environment.name))

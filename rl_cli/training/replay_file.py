@@ -13,6 +13,8 @@ from typing import Any
 
 from rl_cli.core.errors import BadUsage, did_you_mean
 
+COPY = "replay.yaml"
+"""The play as it was when the run was made, in the run's directory."""
 BUNDLED = Path(__file__).with_name("replays")
 PHASES = ("loading", "sft", "evaluation", "grpo", "saving")
 EVALUATIONS = ("untrained", "initial", "validation", "best", "final")

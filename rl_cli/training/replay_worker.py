@@ -44,13 +44,12 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any, NoReturn
 
 from rl_cli.config.tree import RunConfig
 from rl_cli.core.files import write_json
 from rl_cli.runs.run_dir import RunDir
-from rl_cli.training.replay_file import Entry, find_file, read_play
+from rl_cli.training.replay_file import COPY, Entry, find_file, read_play
 
 
 def prepare(config: RunConfig) -> RunConfig:
@@ -58,6 +57,13 @@ def prepare(config: RunConfig) -> RunConfig:
     path = find_file(config.backend.file or "")
     read_play(path)
     return config.model_copy(update={"backend": config.backend.model_copy(update={"file": str(path)})})
+
+
+def files_of(config: RunConfig) -> dict[str, str]:
+    """The play, so that the run plays what was there when it was made."""
+    path = find_file(config.backend.file or "")
+    read_play(path)
+    return {COPY: path.read_text("utf-8")}
 
 
 class Stopped(Exception):
@@ -162,7 +168,8 @@ def main(folder: str) -> int:
     """Plays the run in `folder`; returns the exit code."""
     run = RunDir(folder)
     config = run.config()
-    play = read_play(Path(config.backend.file or ""))
+    copy = run.path / COPY
+    play = read_play(copy if copy.is_file() else find_file(config.backend.file or ""))
     player = Player(run, config.seed)
     marks = [i for i, entry in enumerate(play.entries) if entry.kind == "ready"]
     loading = marks[0] if marks else 0

@@ -16,8 +16,10 @@ from typing import Any
 import psutil
 import pytest
 
-from rl_cli.core.processes import TREE, python_module
+from rl_cli.core.processes import TREE, kill_tree, python_module
+from rl_cli.runs.backends import files_of, prepare
 from rl_cli.runs.launch import start_run, stop_run
+from rl_cli.runs.outcome import sentence
 from rl_cli.runs.settle import settle
 from rl_cli.runs.state_file import is_over
 from rl_cli.runs.store import RunDir, create_run, find_run
@@ -436,6 +438,36 @@ def test_watching_can_be_interrupted(runs: Path) -> None:
     assert watch.returncode == 130
     assert f"rl-cli runs stop {run.id}" in err
     assert run.state()["state"] == "running"
+
+
+@pytest.mark.parametrize("words", [("watch",), ("logs", "-f")])
+def test_a_run_that_is_deleted_meanwhile_is_one_error_line(runs: Path, words: tuple[str, ...]) -> None:
+    run = start(runs, [{"log": "begun"}, *TAIL])
+    until_step(run, 100)
+    name, *options = words
+    argv = command("runs", name, run.id, *options)
+    looking = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
+    assert looking.stdout
+    assert looking.stdout.readline()
+    processes = [identity(run, "supervisor"), identity(run, "trainer")]
+    run.path.rename(runs / "deleted")
+    _, err = looking.communicate(timeout=30)
+    for process in processes:
+        kill_tree(process, grace_seconds=0)
+    assert (looking.returncode, len(err.splitlines())) == (1, 1), err
+    assert "is gone" in err
+
+
+def test_a_run_plays_what_its_file_held_when_it_was_made(runs: Path) -> None:
+    file = write_play(runs, [steps(3), {"evaluation": {"which": "final", "n": 100, "accuracy": 0.7}}])
+    config = prepare(replay_config(file))
+    run = create_run(config, runs, files_of(config))
+    file.write_text("- crash: another play\n")
+    subprocess.run(python_module("rl_cli.runs.supervisor", str(run.path)), timeout=60, check=True)
+    assert (run.state()["state"], run.state()["step"]) == ("finished", 3)
+    assert run.config().backend.file == str(file)
+    trained = {**run.summary(), "backend": "trl"}
+    assert sentence(trained).startswith("Test accuracy was 0.7000 at the end on 100 problems")
 
 
 def test_following_a_log_ends_with_the_run(runs: Path) -> None:
