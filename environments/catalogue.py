@@ -12,6 +12,7 @@ import importlib
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,11 +24,13 @@ from typing import IO, Any
 
 from environments.base import Environment
 from rl_cli.core.errors import BadUsage, Refused, RlCliError, WorkFailed, did_you_mean
-from rl_cli.core.handwritten import short
+from rl_cli.core.handwritten import read_bytes, short
 from rl_cli.core.processes import TREE, ProcessIdentity, kill_tree, python_module
 
 DESCRIBE_SECONDS = 120
 """How long an environment may take to be imported and described."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""It becomes a part of run ids, paths and command lines."""
 _DEFAULTS: dict[str, Any] = {"description": "", "profiles": ("single-gpu",), "stand_in": None}
 
 
@@ -174,11 +177,14 @@ def _read(path: Path, builtin: bool) -> Iterator[EnvironmentInfo]:
     module = f"environments.{path.stem}" if builtin else f"_rl_cli_environment_{path.stem}"
 
     def broken(problem: str) -> EnvironmentInfo:
-        return EnvironmentInfo(path.stem, "", (), None, path, module, builtin, problem)
+        return EnvironmentInfo(short(path.stem), "", (), None, path, module, builtin, problem)
 
     try:
-        tree = ast.parse(importlib.util.decode_source(path.read_bytes()), filename=str(path))
-    except (OSError, SyntaxError, ValueError, RecursionError) as error:
+        tree = ast.parse(importlib.util.decode_source(read_bytes(path)), filename=str(path))
+    except RlCliError as error:
+        yield broken(f"cannot be read: {error}")
+        return
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         where = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
         yield broken(f"cannot be parsed: {getattr(error, 'msg', None) or error}{where}")
         return
@@ -194,11 +200,17 @@ def _read(path: Path, builtin: bool) -> Iterator[EnvironmentInfo]:
         try:
             literals = {k: ast.literal_eval(values[k]) if k in values else v for k, v in _DEFAULTS.items()}
             name = ast.literal_eval(values["name"])
-        except (KeyError, ValueError, SyntaxError):
+        except (KeyError, ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
             yield broken(f"{node.name} must set name, description, profiles and stand_in to literal values")
             continue
         if not isinstance(name, str) or not name or not isinstance(literals["profiles"], tuple | list):
             yield broken(f"{node.name}: name must be a text and profiles a tuple of texts")
+            continue
+        if not _NAME.fullmatch(name):
+            yield broken(
+                f"{node.name}: the name {short(name)!r} must be 1 to 64 of letters (a to z), digits, "
+                "'-', '_' and '.', and begin with a letter or digit"
+            )
             continue
         yield EnvironmentInfo(
             name,

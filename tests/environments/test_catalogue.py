@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -89,6 +90,37 @@ def test_broken_files_are_listed_with_their_problem_and_break_nothing(folder: Pa
     assert "taken by" in (own["taken.py"].problem or "")
     assert "parsed" in (own["latin.py"].problem or "")
     assert own["crashes.py"].problem is None  # listing does not run it
+
+
+@pytest.mark.parametrize(
+    "name", ["../../x y", "/etc/passwd", "n" * 300, "a\nb", "\x1b[31m", "-x", ".x", "a b", "é", "a\n"]
+)
+def test_a_name_that_is_no_plain_word_is_a_problem(tmp_path: Path, name: str) -> None:
+    (tmp_path / "mine.py").write_text(f"{HEAD}class X(Environment):\n    name = {name!r}\n")
+    (own,) = (info for info in list_environments(tmp_path) if not info.builtin)
+    assert own.name == "mine"
+    assert "begin with a letter or digit" in (own.problem or "")
+    assert (own.problem or "").isprintable()
+    assert len(own.problem or "") < 250
+
+
+def test_files_that_would_hang_or_crash_the_listing_are_problems(tmp_path: Path) -> None:
+    (tmp_path / "zero.py").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "fifo.py")
+    (tmp_path / "gone.py").symlink_to(tmp_path / "nothing")
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / "big.py").write_text("#" * 1_000_001)
+    (tmp_path / "deep.py").write_text("x = " + "(" * 5000)
+    (tmp_path / "odd\n\udcff.py").write_text("x = 1")
+    (tmp_path / "keys.py").write_text(HEAD + "class X(Environment):\n    name = {[]: 1}\n")
+    problems = {info.name: info.problem for info in list_environments(tmp_path) if not info.builtin}
+    assert all(problems.values())
+    assert "a device or a pipe" in problems["zero"]
+    assert "a device or a pipe" in problems["fifo"]
+    assert "does not exist" in problems["gone"]
+    assert "folder" in problems["folder"]
+    assert "larger than 1 MB" in problems["big"]
+    assert "".join(problems).isprintable()
 
 
 def test_listing_imports_no_environment(folder: Path) -> None:
