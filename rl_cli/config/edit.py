@@ -51,6 +51,8 @@ def resolve(
     if values.get("environment.name", environment) != environment:
         configured = short(str(values["environment.name"]))
         raise BadUsage(f"{file} configures {configured}, not {short(environment)}", "leave one out")
+    if problem := _folder_problem(values.get("environment.folder")):
+        raise BadUsage(f"{file}: {problem}")
     extra_dir = values.get("environment.folder") or extra_dir
     known = {info.name: info for info in list_environments(extra_dir)}
     if environment not in known:
@@ -121,6 +123,13 @@ def edit(config: RunConfig, changes: dict[str, Any]) -> RunConfig:
         note = "nothing was changed" if len(changes) > 1 else None
         raise BadUsage("; ".join(dict.fromkeys(problems)), note)
     return edited
+
+
+def _folder_problem(folder: Any) -> str | None:
+    """Not a rule of the tree: a finished run may be looked at when the folder of its environment is gone."""
+    if folder is None or (isinstance(folder, str) and Path(folder).is_dir()):
+        return None
+    return f"environment.folder must be a folder that exists, not {short(repr(folder))}"
 
 
 def _options(changes: dict[str, Any]) -> dict[str, Any]:
@@ -206,6 +215,9 @@ def from_yaml(text: str, source: str = "run.yaml") -> RunConfig:
     if not isinstance(content, dict):
         raise BadUsage(f"{source} must hold a mapping of fields to values")
     try:
-        return RunConfig.model_validate(content)
+        config = RunConfig.model_validate(content)
+        if problem := _folder_problem(config.environment.folder):
+            raise BadUsage(f"{source}: {problem}")
+        return config
     except ValidationError as error:
         raise BadUsage(f"{source}: " + "; ".join(text for _, text in fields.explain(error))) from error

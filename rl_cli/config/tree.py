@@ -7,6 +7,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+MOST_STEPS = 10_000_000
+MOST_ROWS = 1_000_000
+"""Of a batch, or of tasks and worked solutions held at once."""
+YEAR_SECONDS = 366 * 86400
+
 
 class Section(BaseModel):
     model_config = ConfigDict(
@@ -33,7 +38,7 @@ class BackendSection(Section):
 class LoraSection(Section):
     rank: int = Field(default=16, ge=1, le=1024)
     """Rank of the adapter matrices."""
-    alpha: int = Field(default=32, ge=1)
+    alpha: int = Field(default=32, ge=1, le=65536)
     """Scale of the adapter: its output is multiplied by alpha / rank."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """Dropout on the adapter's input."""
@@ -49,57 +54,57 @@ class ModelSection(Section):
 
 
 class SftSection(Section):
-    steps: int = Field(default=250, ge=0)
+    steps: int = Field(default=250, ge=0, le=MOST_STEPS)
     """Optimiser steps of the supervised warm start before the gate is looked at; 0 leaves it out."""
-    rows: int = Field(default=3000, ge=1)
+    rows: int = Field(default=3000, ge=1, le=MOST_ROWS)
     """Worked solutions to learn from."""
-    batch_size: int = Field(default=64, ge=1)
+    batch_size: int = Field(default=64, ge=1, le=MOST_ROWS)
     """Rows per step."""
-    learning_rate: float = Field(default=3e-3, gt=0)
+    learning_rate: float = Field(default=3e-3, gt=0, le=10)
     """Peak learning rate, constant between warm-up and cool-down."""
-    warmup_steps: int = Field(default=20, ge=0)
+    warmup_steps: int = Field(default=20, ge=0, le=MOST_STEPS)
     """Steps of linear warm-up."""
     gate: float = Field(default=0.55, ge=0, le=1)
     """Train on until at least one of 8 samples solves this share of validation problems."""
-    max_steps: int = Field(default=500, ge=0)
+    max_steps: int = Field(default=500, ge=0, le=MOST_STEPS)
     """Give up on the gate after this many steps: GRPO is not started below it."""
-    cooldown_steps: int = Field(default=50, ge=0)
+    cooldown_steps: int = Field(default=50, ge=0, le=MOST_STEPS)
     """Steps after the gate, in which the learning rate falls to 0."""
 
 
 class GrpoSection(Section):
-    steps: int = Field(default=40, ge=1)
+    steps: int = Field(default=40, ge=1, le=MOST_STEPS)
     """Optimiser steps, each on fresh rollouts."""
-    batch_size: int = Field(default=256, ge=2)
+    batch_size: int = Field(default=256, ge=2, le=MOST_ROWS)
     """Rollouts per step; a multiple of group_size."""
-    group_size: int = Field(default=8, ge=2)
+    group_size: int = Field(default=8, ge=2, le=MOST_ROWS)
     """Rollouts per task."""
-    micro_batch_size: int | None = Field(default=None, ge=1)
+    micro_batch_size: int | None = Field(default=None, ge=1, le=MOST_ROWS)
     """Rollouts per forward and backward pass, to bound memory; null takes the whole batch at once."""
-    learning_rate: float = Field(default=3e-4, gt=0)
+    learning_rate: float = Field(default=3e-4, gt=0, le=10)
     """Constant learning rate."""
-    temperature: float = Field(default=1.0, gt=0)
+    temperature: float = Field(default=1.0, gt=0, le=100)
     """Sampling temperature of the rollouts."""
-    max_new_tokens: int = Field(default=20, ge=1)
+    max_new_tokens: int = Field(default=20, ge=1, le=1_000_000)
     """New tokens per completion of the model."""
-    max_turns: int = Field(default=4, ge=1)
+    max_turns: int = Field(default=4, ge=1, le=10_000)
     """Completions per rollout, for environments with tools."""
-    kl_beta: float = Field(default=0.0, ge=0)
+    kl_beta: float = Field(default=0.0, ge=0, le=1000)
     """Weight of the KL penalty against the starting checkpoint."""
     clip_epsilon: float = Field(default=0.2, gt=0, lt=1)
     """Clipping of the probability ratio."""
-    checkpoint_every: int = Field(default=10, ge=1)
+    checkpoint_every: int = Field(default=10, ge=1, le=MOST_STEPS)
     """Steps between checkpoints."""
     generation: Literal["auto", "in-process", "vllm"] = "in-process"
     """Who samples: the trainer's own model, or vLLM colocated on the same GPU; auto: vllm where installed."""
 
 
 class EvaluationSection(Section):
-    test_tasks: int = Field(default=400, ge=1)
+    test_tasks: int = Field(default=400, ge=1, le=MOST_ROWS)
     """Test problems for `initial` and `final`, answered greedily."""
-    validation_tasks: int = Field(default=128, ge=1)
+    validation_tasks: int = Field(default=128, ge=1, le=MOST_ROWS)
     """Validation problems, answered greedily during training."""
-    every: int = Field(default=10, ge=1)
+    every: int = Field(default=10, ge=1, le=MOST_STEPS)
     """Steps between validations."""
 
 
@@ -111,24 +116,24 @@ class TrackingSection(Section):
 
 
 class HealthSection(Section):
-    stall_seconds: float = Field(default=900, gt=0)
+    stall_seconds: float = Field(default=900, gt=0, le=YEAR_SECONDS)
     """Stop as failed when no progress was written for this long."""
-    no_signal_batches: int = Field(default=5, ge=1)
+    no_signal_batches: int = Field(default=5, ge=1, le=MOST_STEPS)
     """Stop as failed after this many steps in a row in which no group carried signal."""
     target_accuracy: float | None = Field(default=None, gt=0, le=1)
     """Stop as finished when validation accuracy reaches this."""
-    plateau_patience: int | None = Field(default=None, ge=2)
+    plateau_patience: int | None = Field(default=None, ge=2, le=MOST_STEPS)
     """Stop as finished after this many validations without a new best; null never does."""
-    stop_grace_seconds: float = Field(default=60, ge=0)
+    stop_grace_seconds: float = Field(default=60, ge=0, le=YEAR_SECONDS)
     """How long a stopped worker may take to save before its process tree is ended."""
-    first_check_seconds: float = Field(default=120, gt=0)
+    first_check_seconds: float = Field(default=120, gt=0, le=YEAR_SECONDS)
     """The first judgement by the assistant is due this long after training starts."""
-    check_every_seconds: float = Field(default=1800, gt=0)
+    check_every_seconds: float = Field(default=1800, gt=0, le=YEAR_SECONDS)
     """Judgements after the first one."""
 
 
 class BudgetSection(Section):
-    max_hours: float | None = Field(default=None, gt=0)
+    max_hours: float | None = Field(default=None, gt=0, le=YEAR_SECONDS / 3600)
     """Wall-clock bound of the whole run."""
     deadline: str | None = None
     """Stop as stopped at this time, e.g. 2026-03-01T18:00:00+01:00."""
@@ -138,9 +143,12 @@ class BudgetSection(Section):
     def _has_a_zone(cls, value: Any) -> Any:
         if value is None:
             return None
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        try:
+            moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        except ValueError:
+            moment = None
         if not isinstance(moment, datetime) or moment.tzinfo is None:
-            raise ValueError("a time with its zone, such as 2026-03-01T18:00:00+01:00")
+            raise ValueError("must be an ISO 8601 time with a zone, for example 2026-12-01T18:00:00+01:00")
         return moment.isoformat()
 
 

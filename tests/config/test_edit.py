@@ -9,7 +9,7 @@ from rl_cli.config.edit import changed_fields, edit, from_yaml, resolve, to_yaml
 from rl_cli.config.fields import FIELDS, flatten
 from rl_cli.config.profiles import load_profile, profile_names
 from rl_cli.config.tree import LoraSection, RunConfig
-from rl_cli.config.yaml_text import parse_assignment
+from rl_cli.config.yaml_text import dump_yaml, parse_assignment
 from rl_cli.core.errors import BadUsage
 
 
@@ -85,6 +85,11 @@ def test_changes_that_are_right_only_together_are_applied_together(demo: RunConf
         ({"backend.name": "replay"}, "backend.file"),
         ({"budget.max_hours": True}, "number"),
         ({"seed": -1}, "seed"),
+        ({"grpo.steps": 99999999999999999999999}, "grpo.steps should be less than or equal to"),
+        ({"grpo.learning_rate": 10**400}, "grpo.learning_rate should be"),
+        ({"budget.deadline": "yesterday"}, "budget.deadline must be an ISO 8601 time with a zone"),
+        ({"budget.deadline": "2026-12-01"}, "for example 2026-12-01T18:00:00+01:00, not '2026-12-01'"),
+        ({"budget.deadline": 3}, "with a zone"),
         ({"": 1}, "no field"),
     ],
 )
@@ -174,6 +179,31 @@ def test_every_profile_is_a_valid_config_and_locks_only_what_exists():
         RunConfig.model_validate({"profile": name, "environment": {"name": "any"}, **profile.defaults})
         for field in profile.locked:
             assert any(known == field or known.startswith(field + ".") for known in FIELDS)
+
+
+def test_every_number_has_bounds_at_both_ends(demo: RunConfig):
+    numbers = {f: v for f, v in flatten(demo).items() if isinstance(v, int | float)}
+    numbers |= dict.fromkeys(
+        ["health.target_accuracy", "health.plateau_patience", "budget.max_hours", "grpo.micro_batch_size"], 3
+    )
+    assert len(numbers) > 25
+    for sign in (-1, 1):
+        said = refusal(
+            demo, {f: sign * (10**23 if isinstance(v, int) else 1e300) for f, v in numbers.items()}
+        )
+        assert [field for field in numbers if f"{field} should be " not in said] == []
+
+
+@pytest.mark.parametrize("folder", ["/etc/passwd", "/none/such", 3])
+def test_the_folder_of_an_environment_must_be_one(tmp_path: Path, demo: RunConfig, folder):
+    file = tmp_path / "run.yaml"
+    content = demo.model_dump()
+    content["environment"]["folder"] = folder
+    file.write_text(dump_yaml(content))
+    with pytest.raises(BadUsage, match=r"run.yaml: environment.folder "):
+        resolve(None, None, {}, file=file)
+    with pytest.raises(BadUsage, match=r"run.yaml: environment.folder "):
+        from_yaml(file.read_text())
 
 
 def test_every_field_is_documented():
