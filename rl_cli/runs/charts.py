@@ -31,8 +31,10 @@ def chart(
         bounds: Lowest and highest value of the axis; default: what the values need.
     """
     known = [(x, y) for x, y in points if math.isfinite(y)]
+    broken = len(known) < len(points)
     if not known:
-        return _figure(title, "", '<p class="none">no figures</p>')
+        what = "no finite figures" if broken else "no figures"
+        return _figure(title, points, f'<p class="none">{what}</p>')
     low, high = bounds or _bounds([*(y for _, y in known), *(y for _, y in levels)])
     first, last = points[0][0], points[-1][0]
 
@@ -53,7 +55,7 @@ def chart(
             parts.append(
                 f'<text class="tick" x="{x:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{tick:g}</text>'
             )
-    parts.append(f'<text class="tick" x="{LEFT - 6}" y="{HEIGHT - 8}" text-anchor="end">step</text>')
+    parts.append(f'<text class="tick" x="4" y="{HEIGHT - 8}">step</text>')
     for label, value in levels:
         y = y_of(value)
         parts.append(f'<line class="level" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
@@ -73,11 +75,12 @@ def chart(
         for x, y in points
         if not math.isfinite(y)
     ]
-    label = f"{title}: {known[0][1]:.4g} at step {known[0][0]:g}, {known[-1][1]:.4g} at step {known[-1][0]:g}"
+    label = f"{title}: " + ", ".join(f"{y:.4g} at step {x:g}" for x, y in (points[0], points[-1]))
     svg = (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
     )
-    return _figure(title, f"{known[-1][1]:.4g}", svg)
+    legend = '<p class="legend"><span class="bad">✕</span> not a finite number</p>' if broken else ""
+    return _figure(title, points, svg + legend)
 
 
 def ticks(low: float, high: float, count: int) -> list[float]:
@@ -126,6 +129,10 @@ def _line(points: list[Point]) -> str:
     return f'<polyline class="curve" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in points)}"/>'
 
 
-def _figure(title: str, value: str, body: str) -> str:
-    latest = f'<span class="latest">{escape(value)}</span>' if value else ""
+def _figure(title: str, points: Sequence[Point], body: str) -> str:
+    latest = ""
+    if points:
+        (step, value), bad = points[-1], not math.isfinite(points[-1][1])
+        shown = f"{'NaN' if math.isnan(value) else value} at step {step:g}" if bad else f"{value:.4g}"
+        latest = f'<span class="latest{" bad" if bad else ""}">{shown}</span>'
     return f"<figure><figcaption>{escape(title)}{latest}</figcaption>{body}</figure>"

@@ -31,11 +31,31 @@ def interval(accuracy: float, n: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def sentence(summary: dict[str, Any]) -> str:
+def gain_interval(first: float, last: float, n: int) -> tuple[float, float]:
+    """95 % interval of `last` - `first`, both measured on n problems (Newcombe 1998, method 10).
+
+    It takes the two for independent: rather too wide than too narrow where they share their problems.
+    """
+    (low_1, high_1), (low_2, high_2) = interval(first, n), interval(last, n)
+    below, above = math.hypot(last - low_2, high_1 - first), math.hypot(high_2 - last, first - low_1)
+    return last - first - below, last - first + above
+
+
+def rounded(value: float, digits: int) -> str:
+    """Fixed digits, halves rounded up: 0.8525 is 0.853 in three."""
+    return f"{round(value + 1e-9, digits):.{digits}f}"
+
+
+def signed(value: float, digits: int) -> str:
+    return ("+" if value >= 0 else "") + rounded(value, digits)
+
+
+def sentence(summary: dict[str, Any], digits: int = 4) -> str:
     """The outcome in one sentence.
 
     Args:
         summary: As RunDir.summary() returns it.
+        digits: Of the accuracies, after the point.
     """
     state, evaluation = summary["state"], summary["eval"]
     where = f"step {summary['step']} of {summary['total_steps']}"
@@ -49,12 +69,13 @@ def sentence(summary: dict[str, Any]) -> str:
         )
     if change is not None:
         reached = (
-            f"Test accuracy went from {evaluation['initial']:.4f} to {evaluation['final']:.4f} "
-            f"({change:+.4f}) on {evaluation['n']} problems"
+            f"Test accuracy went from {rounded(evaluation['initial'], digits)} to "
+            f"{rounded(evaluation['final'], digits)} ({signed(change, digits)}) "
+            f"on {evaluation['n']} problems"
         )
     reason = summary["reason"] or "no reason given"
     if is_replay(summary):
-        return _replayed(summary, where, took)
+        return _replayed(summary, where, took, digits)
     if state == "finished":
         return f"{reached or 'Finished without a final evaluation'} in {summary['step']} GRPO steps, {took}."
     if state in ("stopped", "failed", "lost"):
@@ -69,18 +90,18 @@ def is_replay(summary: Mapping[str, Any]) -> bool:
     return summary.get("backend") == "replay"
 
 
-def _replayed(summary: dict[str, Any], where: str, took: str) -> str:
+def _replayed(summary: dict[str, Any], where: str, took: str, digits: int) -> str:
     evaluation, change = summary["eval"], gain(summary["eval"])
     line = f"Replay, nothing was trained: {summary['state']} at {where} after {took}"
     if summary["state"] in ("stopped", "failed", "lost"):
         line += f": {summary['reason'] or 'no reason given'}"
     if change is None:
         return f"{line}."
-    first, last = evaluation["initial"], evaluation["final"]
-    return f"{line}. Its file plays a test accuracy of {first:.4f}, then {last:.4f}."
+    first, last = (rounded(evaluation[which], digits) for which in ("initial", "final"))
+    return f"{line}. Its file plays a test accuracy of {first}, then {last}."
 
 
-def notes(run: RunDir, state: State, events: Sequence[dict[str, Any]]) -> list[str]:
+def notes(run: RunDir, state: State, events: Sequence[dict[str, Any]], digits: int = 4) -> list[str]:
     """What a reader must know to read the figures right."""
     found = []
     if is_replay(state):
@@ -88,7 +109,11 @@ def notes(run: RunDir, state: State, events: Sequence[dict[str, Any]]) -> list[s
     for event in events:
         if event.get("kind") == "warm_start" and event.get("note"):
             change = None if is_replay(state) else gain({**(state.get("eval") or {})})
-            added = f" What GRPO added to it: {change:+.4f} test accuracy." if change is not None else ""
+            added = (
+                f" What GRPO added to it: {signed(change, digits)} test accuracy."
+                if change is not None
+                else ""
+            )
             found.append(f"{str(event['note']).rstrip('.')}.{added}")
             break
     errors = sum(int(row.get("rollouts/errors") or 0) for row in run.metrics() if _is_count(row))

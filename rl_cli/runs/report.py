@@ -5,9 +5,11 @@ Everything that comes from the run is text here, never markup: samples and logs 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from html import escape
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +18,24 @@ from rl_cli.core.json_text import repair_surrogates
 from rl_cli.runs.charts import Point, chart
 from rl_cli.runs.outcome import (
     WHICH,
+    Checkpoint,
     checkpoints,
+    evaluated,
     gain,
+    gain_interval,
     interval,
     is_replay,
+    is_right,
     notes,
     pick_samples,
+    rounded,
     sentence,
+    signed,
     text_summary,
     wandb_note,
 )
 from rl_cli.runs.progress import Row, number, progress_of
+from rl_cli.runs.report_facts import facts, files
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.times import duration, now_text, since
 
@@ -41,17 +50,12 @@ CURVES = (
     ("Completion length, tokens", "completion/mean_tokens"),
     ("Completions cut off, share", "completion/clipped"),
     ("KL to the start, per token", "kl"),
+    ("Reward, standard deviation", "reward/std"),
+    ("Logprob difference to the sampler, largest", "logprob/max_diff"),
     ("Rollouts that failed", "rollouts/errors"),
 )
-WHAT_FILES_HOLD = {
-    "run.yaml": "the resolved config",
-    "state.json": "state, reason, evaluation",
-    "events.jsonl": "what happened, in order",
-    "metrics.jsonl": "figures of every step",
-    "samples.jsonl": "rollouts to look at",
-    "checks.json": "judgements that were due",
-    "stop.json": "the request to stop",
-}
+DIGITS = 3
+"""Of an accuracy, after the point: one problem of 400 is 0.0025."""
 LONGEST_TEXT = 6000
 
 
@@ -101,17 +105,19 @@ def render(run: RunDir) -> str:
     body = [
         f"<header><h1>{escape(run.id)}<span class='state {summary['state']}'>{summary['state']}</span></h1>",
         f"<p class='about'>{escape(about)}</p>",
-        f"<p class='outcome'>{escape(sentence(summary))}</p>",
-        *(f"<p class='note'>{escape(note)}</p>" for note in notes(run, state, events)),
+        f"<p class='outcome'>{escape(sentence(summary, DIGITS))}</p>",
+        *(f"<p class='note'>{escape(note)}</p>" for note in notes(run, state, events, DIGITS)),
         "</header>",
-        _section("Accuracy on the test split", _evaluations(summary["eval"], is_replay(summary))),
+        _section("Accuracy on the test split", _evaluations(summary["eval"], events, is_replay(summary))),
+        _section("Checkpoints", _checkpoints(checkpoints(run, events))),
+        _section("The run", _facts(run, summary, state, events)),
         _section("Curves", _curves(run, summary["eval"])),
         _section("Alerts", _alerts(summary["alerts"], state)),
         _section("Decisions", _decisions(events, state)),
         _section("Sample rollouts", _samples(run.samples())),
         _section("The end of the trainer's log", _log(state.get("last_log_lines") or [])),
         _section("Config", _config(run)),
-        _section("Files", _files(run)),
+        _section("Files", _files(run, events)),
         f"<footer>Written {now_text()} from {escape(str(run.path))}. Times are UTC.</footer>",
     ]
     head = (
@@ -135,10 +141,10 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0
 
     head = f"<thead><tr>{cells('th', heads)}</tr></thead>" if heads else ""
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    return f"<table class='{kind}'>{head}<tbody>{body}</tbody></table>"
+    return f"<div class='wide'><table class='{kind}'>{head}<tbody>{body}</tbody></table></div>"
 
 
-def _evaluations(evaluation: dict[str, Any], replay: bool) -> str:
+def _evaluations(evaluation: dict[str, Any], events: Sequence[dict[str, Any]], replay: bool) -> str:
     meaning = {
         "untrained": "the model before any training",
         "initial": "where GRPO started",
@@ -151,14 +157,15 @@ def _evaluations(evaluation: dict[str, Any], replay: bool) -> str:
         if value is None:
             continue
         low, high = interval(value, n) if n else (value, value)
-        first = evaluation["initial"] if which in ("best", "final") else None
-        change = None if first is None else value - first
+        first = evaluation["initial"] if which in ("best", "final") and not replay else None
+        step = evaluated(events, which)[0] if which in ("best", "final") else None
+        at = "" if step is None else f", step {step}"
         rows.append(
             [
-                f"{which}, <span class='none'>{meaning[which]}</span>",
-                f"{value:.4f}",
-                f"{low:.3f} to {high:.3f}",
-                f"{change:+.4f}" if change is not None else "",
+                f"{which}, <span class='none'>{meaning[which]}{at}</span>",
+                rounded(value, DIGITS),
+                f"{rounded(low, DIGITS)} to {rounded(high, DIGITS)}",
+                "" if first is None else _signed(value - first),
             ]
         )
     if not rows:
@@ -166,9 +173,57 @@ def _evaluations(evaluation: dict[str, Any], replay: bool) -> str:
     table = _table(("", "accuracy", "95 % interval", "gain over initial"), rows, 3, "narrow")
     if replay:
         return f"{table}<p class='about'>Figures of the file that was played; nothing was measured.</p>"
-    change = gain(evaluation)
-    total = f"<p>GRPO added <strong>{change:+.4f}</strong>.</p>" if change is not None else ""
-    return f"{table}<p class='about'>{evaluation['n']} test problems, answered greedily.</p>{total}"
+    change, total = gain(evaluation), ""
+    if change is not None:
+        total = f"<p>GRPO added <strong>{_signed(change)}</strong>"
+        if evaluation["n"]:
+            low, high = gain_interval(evaluation["initial"], evaluation["final"], evaluation["n"])
+            total += (
+                f", 95 % interval {_signed(low)} to {_signed(high)} <span class='none'>(Newcombe's, as if "
+                "the two were independent; chance in the problems, not between seeds)</span>"
+            )
+        total += ".</p>"
+    about = f"{evaluation['n']} test problems, answered greedily. Intervals of accuracies are Wilson's."
+    return f"{table}<p class='about'>{about}</p>{total}"
+
+
+def _signed(value: float) -> str:
+    return signed(value, DIGITS)
+
+
+def _checkpoints(found: list[Checkpoint]) -> str:
+    """The checkpoints to use, and the line that loads them."""
+    if not found:
+        return ""
+    rows = [
+        [
+            escape(c.what),
+            "" if c.step is None else str(c.step),
+            "" if c.accuracy is None else rounded(c.accuracy, DIGITS),
+            escape(str(c.path)),
+        ]
+        for c in found
+    ]
+    table = _table(("", "step", "test accuracy", "folder"), rows, 2)
+    loadable = [c for c in found if list(c.path.glob("*.safetensors"))]
+    if not loadable:
+        return f"{table}<p class='about'>These folders hold no weights.</p>"
+    lines = ["import transformers"]
+    for c in loadable:
+        path = repr(str(c.path))
+        lines += [
+            f"\n# {c.what}",
+            f"model = transformers.AutoModelForCausalLM.from_pretrained({path})",
+            f"tokenizer = transformers.AutoTokenizer.from_pretrained({path})",
+        ]
+    return f"{table}<div class='log'>{escape(chr(10).join(lines))}</div>"
+
+
+def _facts(
+    run: RunDir, summary: dict[str, Any], state: dict[str, Any], events: Sequence[dict[str, Any]]
+) -> str:
+    rows = [[escape(name), escape(value)] for name, value in facts(run, summary, state, events)]
+    return _table((), rows, kind="facts")
 
 
 def _curves(run: RunDir, evaluation: dict[str, Any]) -> str:
@@ -219,23 +274,46 @@ def _decisions(events: list[dict[str, Any]], state: dict[str, Any]) -> str:
             who, what = str(event.get("by")), "asks to stop"
         else:
             continue
-        cells = (who, what, str(event.get("reason") or ""))
+        cells = (who, _short_figures(what), _short_figures(str(event.get("reason") or "")))
         rows.append([_moment(event.get("time"), state), *map(escape, cells)])
     return _table(("after", "who", "what", "why"), rows, kind="log-like") if rows else ""
 
 
+def _short_figures(said: str) -> str:
+    """The text with at most four digits after a point."""
+    return re.sub(r"(?<![\w.])\d+\.\d{5,}(?![\w.])", lambda match: f"{float(match[0]):.4f}", said)
+
+
 def _moment(time: Any, state: dict[str, Any]) -> str:
-    passed = since(state.get("created"), str(time))
+    passed = since(state.get("started") or state.get("created"), str(time))
     return f"<span title='{escape(str(time))}'>{duration(passed)}</span>"
 
 
 def _samples(samples: list[dict[str, Any]]) -> str:
-    return "".join(
-        f"<div class='sample'><p>step {escape(str(s.get('step')))} · task {escape(str(s.get('task_id')))}"
-        f" · reward {escape(str(s.get('reward')))}</p>"
-        f"<pre>{_text(s.get('prompt'))}</pre><pre>{_text(s.get('completion'))}</pre></div>"
-        for s in pick_samples(samples)
-    )
+    """One box per step and prompt, with a right and a wrong completion where the run kept both."""
+    boxes = []
+    for (step, task, prompt), rollouts in groupby(pick_samples(samples), _question):
+        shown = list(rollouts)
+        answer = shown[0].get("expected")
+        expected = (
+            "" if answer is None else f" · expected answer {escape(str(answer).split('####')[-1].strip())}"
+        )
+        boxes.append(f"<div class='sample'><p>step {escape(step)} · task {escape(task)}{expected}</p>")
+        boxes.append(f"<pre>{_text(prompt)}</pre>")
+        for sample in shown:
+            right = is_right(sample)
+            kind, label = ("good", "right") if right else ("bad", "wrong")
+            label = "not judged" if right is None else label
+            boxes.append(
+                f"<p><span class='{kind}'>{label}</span> · reward {escape(str(sample.get('reward')))}</p>"
+            )
+            boxes.append(f"<pre>{_text(sample.get('completion'))}</pre>")
+        boxes.append("</div>")
+    return "".join(boxes)
+
+
+def _question(sample: dict[str, Any]) -> tuple[str, str, Any]:
+    return str(sample.get("step")), str(sample.get("task_id")), sample.get("prompt")
 
 
 def _text(value: Any) -> str:
@@ -272,11 +350,7 @@ def _config(run: RunDir) -> str:
     return f"{note}<div class='config'>{''.join(sections)}</div>"
 
 
-def _files(run: RunDir) -> str:
-    rows = []
-    for path in sorted(run.path.rglob("*")):
-        name = str(path.relative_to(run.path))
-        if path.is_file() and not name.startswith((".", "wandb/")) and name != "report.html":
-            what = WHAT_FILES_HOLD.get(name, "")
-            rows.append([escape(name), f"{path.stat().st_size:,}", escape(what)])
-    return _table(("file", "bytes", ""), rows[:200], 1, "narrow")
+def _files(run: RunDir, events: Sequence[dict[str, Any]]) -> str:
+    rows = [[escape(name), f"{size:,}", escape(what)] for name, size, what in files(run)]
+    uploads = "".join(f"<p class='about break'>{escape(note)}</p>" for note in wandb_note(events))
+    return _table(("file", "bytes", ""), rows[:200], 1, "narrow") + uploads

@@ -9,7 +9,15 @@ import pytest
 
 from rl_cli.core.files import write_json
 from rl_cli.runs.charts import chart, thin, ticks
-from rl_cli.runs.outcome import checkpoints, interval, is_right, pick_samples, text_summary
+from rl_cli.runs.outcome import (
+    checkpoints,
+    gain_interval,
+    interval,
+    is_right,
+    pick_samples,
+    rounded,
+    text_summary,
+)
 from rl_cli.runs.report import results, write_report
 from rl_cli.runs.settle import settle
 from rl_cli.runs.store import RunDir, create_run
@@ -74,7 +82,7 @@ def test_the_page_says_what_happened(home: Path) -> None:
     page = write_report(finished_run(home)).read_text("utf-8")
     for text in (
         "Replay, nothing was trained: finished at step",
-        "Its file plays a test accuracy of 0.2225, then 0.8075.",
+        "Its file plays a test accuracy of 0.223, then 0.808.",
         "deliberately imperfect",
         "nothing was trained",
         "Reward, mean",
@@ -100,8 +108,56 @@ def test_results_have_the_keys_of_the_tool(home: Path) -> None:
     assert "0.8075" in text_summary(run)
 
 
+def trained(home: Path) -> RunDir:
+    """A run of the trl backend, as it was created."""
+    return create_run(replay_config(backend={"name": "trl", "file": None}), home)
+
+
+def test_the_page_of_a_trained_run_says_how_to_read_load_and_repeat_it(home: Path) -> None:
+    run = trained(home)
+    for step in range(1, 41):
+        run.append_metrics("grpo", step, loss=0.1, tokens=3000 * step, **{"seconds/step": 0.5})
+    run.append_event("warm_start", source="cache", steps=300, gate=0.5390625, note="Imperfect.")
+    run.append_event("decision", by="assistant", what="goes on", reason="reward 0.7421875 rises")
+    run.append_event("wandb", mode="offline", dir="/some where/wandb")
+    run.append_sample(step=1, task_id="t", prompt="1 + 1?", completion="2", expected=2, reward=1.0)
+    run.append_sample(step=1, task_id="t", prompt="1 + 1?", completion="3", expected=2, reward=0.0)
+    for step, accuracy, which in ((30, 0.845, "best"), (60, 0.8625, "final"), (0, 0.29, "initial")):
+        folder = run.path / "checkpoints" / f"step-{step}"
+        folder.mkdir()
+        (folder / "model.safetensors").write_bytes(b"x" * 1000)
+        (folder / "optimizer.pt").write_bytes(b"x" * 500)
+        run.append_event("evaluation", which=which, split="test", n=400, accuracy=accuracy, step=step)
+        if step:
+            run.append_event("checkpoint", step=step, path=str(folder))
+    evaluation = {"n": 400, "untrained": 0.0, "initial": 0.29, "best": 0.845, "final": 0.8625}
+    changes = {"state": "finished", "step": 40, "eval": evaluation, "started": run.state()["created"]}
+    write_json(run.path / "state.json", {**run.state(), **changes, "ended": run.state()["created"]})
+    page = write_report(run).read_text("utf-8")
+    for text in (
+        "Test accuracy went from 0.290 to 0.863 (+0.573) on 400 problems",
+        "where GRPO ended, step 60",
+        "Newcombe",
+        f"from_pretrained(&#x27;{run.path}/checkpoints/step-30&#x27;)",
+        f"rl-cli runs start --config {run.path}/run.yaml",
+        "10,240 (40 steps of 256)",
+        "120,000",
+        "0.5 s, the mean of 40",
+        "300 SFT steps, 0.539 at its gate, measured on validation problems, taken from the cache",
+        "reward 0.7422 rises",
+        "expected answer 2",
+        ">right<",
+        ">wrong<",
+        "checkpoints/step-30/</td><td class='number'>1,500",
+        "wandb sync &#x27;/some where/wandb&#x27;",
+    ):
+        assert text in page, text
+    assert page.count("1 + 1?") == 1
+    assert "`" not in page
+
+
 def test_each_checkpoint_is_named_with_its_own_accuracy(home: Path) -> None:
-    run = create_run(replay_config("demo"), home)
+    run = trained(home)
     for step in (20, 30, 60):
         (run.path / "checkpoints" / f"step-{step}").mkdir()
         run.append_event("checkpoint", step=step, path=f"/elsewhere/step-{step}")
@@ -151,6 +207,10 @@ def test_curves_break_at_what_is_not_finite_and_mark_it() -> None:
     assert "✕" in figure
     assert "nan" not in figure.lower()
     assert "<x>" not in figure
+    assert "✕</span> not a finite number" in figure
+    assert "0.2</span>" in figure
+    assert 'class="latest bad">NaN at step 3' in chart("dead", [(1, 0.5), (2, 0.4), (3, float("nan"))])
+    assert "no finite figures" in chart("dead at once", [(1, float("nan"))])
     assert "no figures" in chart("empty", [])
     assert "<circle" in chart("one", [(1, 2.0)])
 
@@ -175,6 +235,10 @@ def test_intervals_and_samples() -> None:
     low, high = interval(0.8075, 400)
     assert (round(low, 3), round(high, 3)) == (0.766, 0.843)
     assert interval(0.0, 400)[0] == 0.0
+    # Newcombe (1998), table II, method 10: 9/10 against 3/10, and 10/10 against 0/10
+    assert [round(end, 4) for end in gain_interval(0.3, 0.9, 10)] == [0.1705, 0.8090]
+    assert [round(end, 4) for end in gain_interval(0.0, 1.0, 10)] == [0.6075, 1.0]
+    assert (rounded(0.8525, 3), rounded(0.5625, 3), rounded(0.29, 3)) == ("0.853", "0.563", "0.290")
     assert [s["step"] for s in pick_samples([{"step": i} for i in range(7)])] == [0, 3, 6]
     assert pick_samples([]) == []
     rows = [

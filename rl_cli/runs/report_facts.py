@@ -1,0 +1,111 @@
+"""What the report says of the run itself: when, where and with what it ran, and which files it left."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from rl_cli.core.errors import RlCliError
+from rl_cli.runs.outcome import is_replay
+from rl_cli.runs.progress import finite, number
+from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.times import duration, since
+
+DISTRIBUTIONS = ("torch", "trl", "transformers", "rl-flywheel")
+WHAT_FILES_HOLD = {
+    "run.yaml": "the resolved config",
+    "state.json": "state, reason, evaluation",
+    "events.jsonl": "what happened, in order",
+    "metrics.jsonl": "figures of every step",
+    "samples.jsonl": "rollouts to look at",
+    "checks.json": "judgements that were due",
+    "stop.json": "the request to stop",
+}
+
+
+def facts(
+    run: RunDir, summary: dict[str, Any], state: dict[str, Any], events: Sequence[dict[str, Any]]
+) -> list[tuple[str, str]]:
+    """(name, value) of what a reader needs to place the run and to repeat it, as plain text."""
+    started, rows = str(summary["started"] or "")[:19].replace("T", " "), []
+    if started:
+        took = duration(since(summary["started"], summary["ended"]))
+        rows.append(("Started", f"{started} UTC; {'took' if summary['ended'] else 'so far'} {took}"))
+    rows.append(("Host", str(state.get("host") or "unknown")))
+    if not is_replay(summary):
+        rows += [*_work(run, summary), *_warm_start(events)]
+        rows.append(("Versions, as installed when this page was written", _versions()))
+    rows.append(("To repeat it", f"rl-cli runs start --config {shlex.quote(str(run.path / 'run.yaml'))}"))
+    return rows
+
+
+def _work(run: RunDir, summary: dict[str, Any]) -> list[tuple[str, str]]:
+    steps = [row for row in run.metrics() if row.get("phase") == "grpo"]
+    seconds, rows = finite(steps, "seconds/step"), []
+    if seconds:
+        mean = sum(seconds) / len(seconds)
+        rows.append(("Time per GRPO step", f"{mean:.3g} s, the mean of {len(seconds)}, without evaluations"))
+    size = _setting(run, "grpo", "batch_size")
+    if isinstance(size, int) and isinstance(summary["step"], int) and summary["step"]:
+        count = size * summary["step"]
+        rows.append(("Rollouts in training", f"{count:,} ({summary['step']} steps of {size})"))
+    tokens = number(steps[-1], "tokens") if steps else None
+    if tokens:
+        rows.append(("Tokens sampled in training", f"{tokens:,.0f}"))
+    return rows
+
+
+def _warm_start(events: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    event = next((e for e in events if e.get("kind") == "warm_start" and e.get("steps")), None)
+    if event is None:
+        return []
+    parts = [f"{event['steps']} SFT steps"]
+    gate = number(event, "gate")
+    if gate is not None:
+        parts.append(f"{gate:.3f} at its gate, measured on validation problems")
+    parts.append("taken from the cache" if event.get("source") == "cache" else "trained in this run")
+    return [("Warm start", ", ".join(parts))]
+
+
+def _setting(run: RunDir, section: str, name: str) -> Any:
+    try:
+        found = run.config_dict().get(section)
+    except (RlCliError, OSError, ValueError):  # a run.yaml that is damaged or gone
+        return None
+    return found.get(name) if isinstance(found, dict) else None
+
+
+def _versions() -> str:
+    import platform
+
+    known = [f"python {platform.python_version()}"]
+    for name in DISTRIBUTIONS:
+        try:
+            known.append(f"{name} {version(name)}")
+        except PackageNotFoundError:  # an optional dependency
+            known.append(f"{name} not installed")
+    return ", ".join(known)
+
+
+def files(run: RunDir) -> list[tuple[str, int, str]]:
+    """(name, bytes, what it holds) of every file, a checkpoint's files together; not the report itself."""
+    found: dict[str, tuple[int, str]] = {}
+    for path in sorted(run.path.rglob("*")):
+        name = path.relative_to(run.path)
+        if not path.is_file() or name.parts[0].startswith((".", "wandb")) or name.name == "report.html":
+            continue
+        key, what = str(name), WHAT_FILES_HOLD.get(str(name), "")
+        if name.parts[0] == "checkpoints" and len(name.parts) > 2:
+            key, what = f"{Path(*name.parts[:2])}/", "weights, tokenizer, optimizer"
+        found[key] = (found.get(key, (0, ""))[0] + _size(path), what)
+    return [(name, size, what) for name, (size, what) in found.items()]
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # it went meanwhile
+        return 0
