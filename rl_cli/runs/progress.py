@@ -70,7 +70,8 @@ class Progress:
         if accuracy is None or not math.isfinite(accuracy):
             return
         if which == "validation":
-            self.validations[event.get("step") or 0] = accuracy
+            step = event.get("step")
+            self.validations[step if isinstance(step, int) else 0] = accuracy
         elif which in self.eval and which != "n":
             n = event.get("n")
             self.eval = {**self.eval, which: accuracy, "n": n if isinstance(n, int) and n else self.eval["n"]}
@@ -88,7 +89,7 @@ class Progress:
         }
 
     def grpo(self) -> list[Row]:
-        return [row for row in self.rows if row.get("phase") == "grpo"]
+        return [row for row in self.rows if row.get("phase") == "grpo" and isinstance(row.get("step"), int)]
 
     def report(self) -> dict[str, Any]:
         """Progress in figures, as `rl_check_status` shows it; None where nothing is known yet."""

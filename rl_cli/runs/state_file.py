@@ -58,7 +58,7 @@ def _what_is_wrong(state: Any) -> str | None:
     if seconds_of(state.get("created")) is None:
         return "it does not say when the run was created"
     if state["state"] not in (*OVER, "created") and not is_over(state) and not state.get("supervisor"):
-        return f"a run that is {state['state']} has a supervisor"
+        return f"it is {state['state']}, and no supervisor is named"
     return None
 
 
@@ -199,11 +199,20 @@ def write_into_reserve(folder: Path, name: str, value: State) -> None:
     payload = (to_json(value, indent=2) + "\n").encode()
     reserve = folder / ".reserve"
     with reserve.open("r+b") as file:
-        file.write(payload)
-        file.flush()
-        file.truncate()
-        os.fsync(file.fileno())
-    reserve.replace(folder / name)
+        try:
+            file.write(payload)
+            file.flush()
+            file.truncate()
+            os.fsync(file.fileno())
+        except OSError:  # a file system that never overwrites: what the reserve held has to do
+            reserve.unlink()
+            in_place = False
+        else:
+            in_place = True
+    if in_place:
+        reserve.replace(folder / name)
+    else:
+        write_atomic(folder / name, payload)
     with suppress(OSError):
         set_reserve_aside(folder, RESERVE_BYTES // 2)
 
