@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from rl_cli.config.tree import RunConfig
-from rl_cli.core.errors import did_you_mean, nearest
+from rl_cli.config.yaml_text import parse_assignment
+from rl_cli.core.errors import BadUsage, did_you_mean, nearest
 from rl_cli.core.handwritten import short
 
 OPTIONS = "environment.options"
+MOST_FIELDS = 1000
+"""That a file or a call may set."""
+MOST_PROBLEMS = 20
+"""That one message names."""
 
 
 def section_of(annotation: Any) -> type[BaseModel] | None:
@@ -62,20 +67,51 @@ def spread(values: dict[str, Any]) -> dict[str, Any]:
     """Dotted and nested fields mixed -> dotted ones only: {"grpo": {"steps": 4}} -> {"grpo.steps": 4}.
 
     An empty mapping for a section that may be absent stays: it asks for that section with its defaults.
+
+    Raises:
+        BadUsage: A field is given twice, with different values.
     """
+    return _spread(values.items())
+
+
+def read_assignments(texts: Iterable[str]) -> dict[str, Any]:
+    """The changes that several `--set FIELD=VALUE` ask for, as dotted fields.
+
+    Raises:
+        BadUsage: One is malformed, or a field is given twice with different values.
+    """
+    return _spread(map(parse_assignment, texts))
+
+
+def _spread(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
 
-    def visit(values: dict[str, Any], prefix: str) -> None:
-        for name, value in values.items():
+    def visit(pairs: Iterable[tuple[str, Any]], prefix: str) -> None:
+        for name, value in pairs:
             field = f"{prefix}{name}"
             if isinstance(value, dict) and (field in SECTIONS or field == OPTIONS):
-                if not value and field in _OPTIONAL_SECTIONS:
-                    flat[field] = {}
-                visit(value, field + ".")
+                if not value and field in _OPTIONAL_SECTIONS and flat.get(field) is None:
+                    note(field, {})
+                visit(value.items(), field + ".")
             else:
-                flat[field] = value
+                note(field, value)
 
-    visit(values, "")
+    def note(field: str, value: Any) -> None:
+        if field in flat and (flat[field] != value or type(flat[field]) is not type(value)):
+            was, now = _short(flat[field]), _short(value)
+            raise BadUsage(f"{short(field)} is given twice, as {was} and as {now}", "leave one out")
+        for section in _OPTIONAL_SECTIONS:
+            if field == section and value is None:
+                part = next((name for name in flat if name.startswith(section + ".")), None)
+            else:
+                part = field if field.startswith(section + ".") and flat.get(section, {}) is None else None
+            if part:
+                raise BadUsage(f"{section} is given as null, and {short(part)} is given too", "leave one out")
+        if len(flat) >= MOST_FIELDS:
+            raise BadUsage(f"there are more than {MOST_FIELDS} fields", "see docs/formats.md, run.yaml")
+        flat[field] = value
+
+    visit(pairs, "")
     return flat
 
 
@@ -108,7 +144,7 @@ def unknown_field(field: str) -> str:
 def explain(error: ValidationError) -> list[tuple[str, str]]:
     """Returns (dotted field, one line) for each problem; the field is "" for a rule across fields."""
     problems = []
-    for item in error.errors(include_url=False):
+    for item in error.errors(include_url=False)[:MOST_PROBLEMS]:
         field = ".".join(str(part) for part in item["loc"])
         if item["type"] == "extra_forbidden":
             problems.append((field, unknown_field(field)))

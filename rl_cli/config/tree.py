@@ -60,7 +60,7 @@ class SftSection(Section):
     """Worked solutions to learn from."""
     batch_size: int = Field(default=64, ge=1, le=MOST_ROWS)
     """Rows per step."""
-    learning_rate: float = Field(default=3e-3, gt=0, le=10)
+    learning_rate: float = Field(default=3e-3, gt=0, le=1e38)
     """Peak learning rate, constant between warm-up and cool-down."""
     warmup_steps: int = Field(default=20, ge=0, le=MOST_STEPS)
     """Steps of linear warm-up."""
@@ -81,7 +81,7 @@ class GrpoSection(Section):
     """Rollouts per task."""
     micro_batch_size: int | None = Field(default=None, ge=1, le=MOST_ROWS)
     """Rollouts per forward and backward pass, to bound memory; null takes the whole batch at once."""
-    learning_rate: float = Field(default=3e-4, gt=0, le=10)
+    learning_rate: float = Field(default=3e-4, gt=0, le=1e38)
     """Constant learning rate."""
     temperature: float = Field(default=1.0, gt=0, le=100)
     """Sampling temperature of the rollouts."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rl_cli.config.edit import changed_fields, edit, from_yaml, resolve, to_yaml
-from rl_cli.config.fields import FIELDS, flatten
+from rl_cli.config.fields import FIELDS, flatten, read_assignments
 from rl_cli.config.profiles import load_profile, profile_names
 from rl_cli.config.tree import LoraSection, RunConfig
 from rl_cli.config.yaml_text import dump_yaml, parse_assignment
@@ -109,6 +109,43 @@ def test_a_mapping_sets_the_fields_of_its_section_and_no_others(tmp_path: Path):
     assert lora("grpo={}").grpo == lora("grpo={steps: 200}").grpo
     assert lora().environment.options["path"] == str(tmp_path)
     assert edit(lora("model.lora={rank: 8}"), {"model.lora": {}}).model.lora == LoraSection(rank=8)
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (["grpo.steps=4", "seed=1", "grpo.steps=5"], "grpo.steps is given twice, as 4 and as 5"),
+        (["grpo.steps=4", "grpo={steps: 5}"], "grpo.steps is given twice"),
+        (["backend={name: trl}", "backend.name=replay"], "as 'trl' and as 'replay'"),
+        (["environment.options.path=a", "environment.options={path: b}"], "given twice"),
+        (["model.lora={rank: 4}", "model.lora="], "model.lora is given .*null"),
+        (["model.lora=", "model.lora.rank=4"], "model.lora is given .*null"),
+        (["model.lora=", "model.lora={}"], "model.lora is given twice"),
+        (["budget.max_hours=1", "budget.max_hours=true"], "given twice"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(tmp_path: Path, texts: list[str], words: str):
+    with pytest.raises(BadUsage, match=words):
+        read_assignments(texts)
+    file = tmp_path / "both.yaml"
+    file.write_text("grpo: {steps: 4}\ngrpo.steps: 5\n")
+    with pytest.raises(BadUsage, match="given twice"):
+        resolve("gsm8k-mini", "cpu-demo", {}, file=file)
+
+
+def test_a_file_of_countless_fields_is_refused_soon(tmp_path: Path):
+    file = tmp_path / "many.yaml"
+    file.write_text("".join(f"f{n}: 1\n" for n in range(20_000)))
+    with pytest.raises(BadUsage, match="more than 1000 fields"):
+        resolve("gsm8k-mini", "cpu-demo", {}, file=file)
+    with pytest.raises(BadUsage, match="no field f0") as caught:
+        from_yaml(file.read_text())
+    assert len(str(caught.value)) < 10_000
+
+
+def test_the_same_setting_twice_is_no_contradiction():
+    texts = ["grpo.steps=4", "grpo={steps: 4}", "model.lora={}", "model.lora.rank=8", "model.lora={}"]
+    assert read_assignments(texts) == {"grpo.steps": 4, "model.lora": {}, "model.lora.rank": 8}
 
 
 def test_a_locked_field_may_be_given_its_own_value(demo: RunConfig):
