@@ -275,8 +275,18 @@ def compare_command(
     if json_:
         print_json(compared)
         return
-    rows: list[list[Any]] = [["state", *(s["state"] for s in compared["runs"])]]
-    rows += [
-        [name, *values] for part in ("config", "eval", "last") for name, values in compared[part].items()
-    ]
+    rows: list[list[Any]] = [[name, *(s[name] for s in compared["runs"])] for name in ("backend", "state")]
+    config = compared["config"] if "seed" in compared["config"] else {"seed": compared["seeds"]}
+    rows += [[name, *values] for name, values in {**config, **compared["config"]}.items()]
+    for name, values in compared["eval"].items():
+        errors = compared["standard_errors"].get(name, [None] * len(values))
+        rows.append([name, *map(_with_error, values, errors)])
+    rows.append(["test problems", *compared["n"]])
+    rows += [[name, *values] for name, values in compared["last"].items()]
     print_table(["", *(s["id"] for s in compared["runs"])], rows)
+    for note in compared["notes"]:
+        say(note)
+
+
+def _with_error(value: float | None, error: float | None) -> Any:
+    return value if value is None or error is None else f"{value:.4f} ± {error:.4f}"

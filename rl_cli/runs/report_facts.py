@@ -65,7 +65,7 @@ def _warm_start(events: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     parts = [f"{event['steps']} SFT steps"]
     gate = number(event, "gate")
     if gate is not None:
-        parts.append(f"{gate:.3f} at its gate, measured on validation problems")
+        parts.append(f"gate measure {gate:.3f} (share of validation tasks that some sample solves)")
     parts.append("taken from the cache" if event.get("source") == "cache" else "trained in this run")
     return [("Warm start", ", ".join(parts))]
 
