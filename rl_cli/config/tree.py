@@ -66,10 +66,10 @@ class SftSection(Section):
     """Steps of linear warm-up."""
     gate: float = Field(default=0.55, ge=0, le=1)
     """Train on until at least one of 8 samples solves this share of validation problems."""
-    max_steps: int = Field(default=500, ge=0, le=MOST_STEPS)
-    """Give up on the gate after this many steps: GRPO is not started below it."""
+    max_steps: int = Field(default=550, ge=0, le=MOST_STEPS)
+    """Most steps in all, cool-down included. Where the gate is not reached in time, GRPO is not started."""
     cooldown_steps: int = Field(default=50, ge=0, le=MOST_STEPS)
-    """Steps after the gate, in which the learning rate falls to 0."""
+    """Steps after the gate, in which the learning rate falls to 0; fewer where max_steps leaves no more."""
 
 
 class GrpoSection(Section):

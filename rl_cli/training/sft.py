@@ -62,7 +62,8 @@ def train_sft(
 ) -> SftResult:
     """Trains the model in place: to section.steps, on until the gate is reached, and through the cool-down.
 
-    Where the gate is not reached within section.max_steps, there is no cool-down.
+    section.max_steps is never passed: the gate is given up while the cool-down still fits, and where it never
+    did, it is shortened to what is left after section.steps. Without the gate there is no cool-down.
 
     Args:
         measure: The figure that the gate is about; called between steps, must leave random states alone.
@@ -77,11 +78,13 @@ def train_sft(
     gate: float | None = None
     passed_at: int | None = None
     stopped = False
+    last_look = max(section.steps, section.max_steps - section.cooldown_steps)
+    cooldown = min(section.cooldown_steps, section.max_steps - last_look)
 
     def share_of_rate(step: int) -> float:
         if passed_at is None:
             return min(1.0, (step + 1) / max(1, section.warmup_steps))
-        return max(0.0, 1 - (step - passed_at) / max(1, section.cooldown_steps))
+        return max(0.0, 1 - (step - passed_at) / max(1, cooldown))
 
     class Trainer(SFTTrainer):
         def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
@@ -103,13 +106,13 @@ def train_sft(
             nonlocal gate, passed_at, stopped
             step = state.global_step
             due = step >= section.steps and (step - section.steps) % CHUNK == 0
-            if passed_at is None and (due or step == section.max_steps):
+            if passed_at is None and (due or step == last_look):
                 gate = measure()
                 on_figures(step, {"gate": gate})
                 passed_at = step if gate >= section.gate else None
             stopped = should_stop()
-            cooled = passed_at is not None and step - passed_at >= section.cooldown_steps
-            given_up = passed_at is None and step >= section.max_steps
+            cooled = passed_at is not None and step - passed_at >= cooldown
+            given_up = passed_at is None and step >= last_look
             if stopped or cooled or given_up:
                 control.should_training_stop = True
 
@@ -127,7 +130,7 @@ def train_sft(
                 learning_rate=section.learning_rate,
                 adam_beta2=0.95,
                 per_device_train_batch_size=section.batch_size,
-                max_steps=section.max_steps + section.cooldown_steps,
+                max_steps=section.max_steps,
                 max_length=None,
                 logging_steps=LOG_EVERY,
                 logging_nan_inf_filter=False,

@@ -27,7 +27,7 @@ SMALL = {
     "sft.steps": 20,
     "sft.rows": 320,
     "sft.batch_size": 16,
-    "sft.max_steps": 20,
+    "sft.max_steps": 25,
     "sft.gate": 0.0,
     "sft.cooldown_steps": 5,
     "grpo.steps": 2,
