@@ -139,7 +139,7 @@ class Checkpoint:
     """A folder that can be loaded, and what is known of its model."""
 
     what: str
-    """"best on validation", "last", or both."""
+    """"best on validation", "last", both, or "played, without weights"."""
     step: int | None
     accuracy: float | None
     """On the test split; None if this very checkpoint was not evaluated."""
@@ -163,6 +163,9 @@ def checkpoints(run: RunDir, events: Sequence[dict[str, Any]]) -> list[Checkpoin
         return []
     best, last = evaluated(events, "best"), evaluated(events, "final")
     newest = list(folders)[-1]
+    if is_replay(run.state()):
+        step = best[0] if best[0] in folders else newest
+        return [Checkpoint("played, without weights", step, None, folders[step])]
     accuracies = {step: figure for step, figure in (last, best) if step is not None}
 
     def entry(what: str, step: Any) -> Checkpoint:

@@ -156,7 +156,7 @@ def _evaluations(evaluation: dict[str, Any], events: Sequence[dict[str, Any]], r
         value, n = evaluation[which], evaluation["n"]
         if value is None:
             continue
-        low, high = interval(value, n) if n else (value, value)
+        low, high = interval(value, n) if n and not replay else (None, None)
         first = evaluation["initial"] if which in ("best", "final") and not replay else None
         step = evaluated(events, which)[0] if which in ("best", "final") else None
         at = "" if step is None else f", step {step}"
@@ -164,7 +164,7 @@ def _evaluations(evaluation: dict[str, Any], events: Sequence[dict[str, Any]], r
             [
                 f"{which}, <span class='none'>{meaning[which]}{at}</span>",
                 rounded(value, DIGITS),
-                f"{rounded(low, DIGITS)} to {rounded(high, DIGITS)}",
+                "" if low is None or high is None else f"{rounded(low, DIGITS)} to {rounded(high, DIGITS)}",
                 "" if first is None else _signed(value - first),
             ]
         )

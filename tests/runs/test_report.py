@@ -103,7 +103,7 @@ def test_results_have_the_keys_of_the_tool(home: Path) -> None:
     }
     assert (found["gain"], found["eval"]["n"]) == (0.585, 400)
     assert found["checkpoint"] == found["checkpoint_last"] == str(run.path / "checkpoints" / "step-40")
-    assert [c["what"] for c in found["checkpoints"]] == ["best on validation and last"]
+    assert [c["what"] for c in found["checkpoints"]] == ["played, without weights"]
     assert [sample["step"] for sample in found["samples"]] == [1, 3, 5]
     assert "0.8075" in text_summary(run)
 
@@ -168,6 +168,11 @@ def test_each_checkpoint_is_named_with_its_own_accuracy(home: Path) -> None:
     assert (best.title(), best.path.name) == ("best on validation (step 30, test 0.8450)", "step-30")
     assert (last.title(), last.path.name) == ("last (step 60, test 0.8625)", "step-60")
     assert f"checkpoint, last (step 60, test 0.8625): {last.path}" in text_summary(run)
+    run.append_event("evaluation", which="best", split="test", n=400, accuracy=0.8625, step=60)
+    assert [c.title() for c in checkpoints(run, run.events())] == [
+        "best on validation and last (step 60, test 0.8625)"
+    ]
+    run.append_event("evaluation", which="best", split="test", n=400, accuracy=0.845, step=30)
     best.path.rmdir()
     assert [c.title() for c in checkpoints(run, run.events())] == ["last (step 60, test 0.8625)"]
 

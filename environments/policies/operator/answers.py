@@ -258,6 +258,7 @@ def checkpoint_lines(results: Result, say: Voice) -> list[str]:
     names = {
         "best on validation": say("best on validation", "验证最佳"),
         "last": say("last", "最后"),
+        "played, without weights": say("played, without weights", "回放，没有权重"),
         "best on validation and last": say("best on validation and last", "验证最佳，也是最后"),
     }
     lines = []
