@@ -12,6 +12,7 @@ import typer
 from rl_cli.cli.app import JsonOption, YesOption, group
 from rl_cli.cli.output import cell, print_fields, print_json, print_json_lines, print_table, say
 from rl_cli.core.errors import BadUsage, WorkFailed, did_you_mean
+from rl_cli.core.json_text import to_json
 from rl_cli.core.printable import printable
 from rl_cli.core.settings import ensure_home, home, load_settings
 
@@ -117,15 +118,16 @@ def start_command(
 
 
 def _changes(assignments: list[str], backend: str | None) -> dict[str, Any]:
-    from rl_cli.config.yaml_text import parse_assignment
+    """--backend is two assignments, so that it cannot contradict a --set."""
+    from rl_cli.config.fields import read_assignments
 
-    wanted = dict(parse_assignment(text) for text in assignments)
+    texts = list(assignments)
     if backend is not None:
         name, _, file = backend.partition(":")
-        wanted["backend.name"] = name
+        texts.append(f"backend.name={to_json(name)}")
         if file:
-            wanted["backend.file"] = file
-    return wanted
+            texts.append(f"backend.file={to_json(file)}")
+    return read_assignments(texts)
 
 
 @app.command("stop")
