@@ -25,7 +25,7 @@ GIB = 2**30
 
 
 def report(**figures: Any) -> None:
-    print("\n" + "  ".join(f"{k} {round(v, 4) if isinstance(v, float) else v}" for k, v in figures.items()))
+    print("\n" + "  ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in figures.items()))
     sys.stdout.flush()
 
 
