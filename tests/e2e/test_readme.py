@@ -24,16 +24,20 @@ def commands() -> list[tuple[str, str]]:
 
 
 def as_pattern(shown: str) -> re.Pattern[str]:
-    """What is shown, with every number and run of blanks free; a `…` stands for any text."""
-    pattern = ""
+    """What is shown, with every number, duration and run of blanks free; a `…` stands for any text."""
+    pattern, duration = "", r"(?:\d+ (?:h|min) )?\d+ (?:min|s)\b"
     for line in shown.splitlines():
         if line == "…":
             pattern += r"(?:.*\n)*?"
             continue
-        pieces = re.split(r"(…|-?\d[\d.e-]*|[ ]+)", line)
+        pieces = re.split(rf"(…|{duration}|-?\d[\d.e-]*|[ ]+)", line)
         free = {"…": r".*", " ": r"[ ]+"}
         pattern += "".join(
-            re.escape(piece) if i % 2 == 0 else free.get(piece[0], r"-?\d?[\d.e-]*(?:[ ]h|[ ]min|[ ]s)*")
+            re.escape(piece)
+            if i % 2 == 0
+            else duration
+            if re.fullmatch(duration, piece)
+            else free.get(piece[0], r"-?\d?[\d.e-]*(?:[ ]h|[ ]min|[ ]s)*")
             for i, piece in enumerate(pieces)
         )
         pattern += r"[ ]*\n"
