@@ -25,7 +25,8 @@ GIB = 2**30
 
 
 def report(**figures: Any) -> None:
-    print("\n" + "  ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in figures.items()))
+    shown = (f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in figures.items())
+    print("\n" + "  ".join(shown))
     sys.stdout.flush()
 
 
