@@ -22,6 +22,8 @@ from tests.training.steps import Run, trl_alone
 pytestmark = [pytest.mark.soak, pytest.mark.train]
 
 GIB = 2**30
+SAMPLING_ERROR = 0.06
+"""Two standard errors of a mean reward near 0.6 over 256 rollouts."""
 
 
 def report(**figures: Any) -> None:
@@ -87,15 +89,25 @@ def test_our_loop_costs_at_most_a_tenth_of_trls_own_generation(home: Path, tmp_p
     settings = resolve("gsm8k-mini", "cpu-demo", {"grpo.steps": 8})
     quiet = Watcher(lambda name: None, lambda step, row: None, lambda kind, **row: None, lambda: False)
     start = obtain(load_environment("gsm8k-mini"), settings, home, quiet).path
-    own, ours, lean = [], [], []
+    own, ours, lean, differences = [], [], [], []
     for turn in range(3):
         curve, seconds = trl_alone(load_tiny(start), settings, tmp_path / f"trl-{turn}")
         own += seconds[1:]
         run = Run(load_tiny(start), settings, tmp_path / f"ours-{turn}", drop_weightless=False)
         ours += [figures["seconds/step"] for figures in run.figures[1:]]
-        assert run.rewards() == pytest.approx(curve, abs=1e-6)
+        # Rounding differs with the shape of a batch (ours prefills each prompt once), so that sooner or later a
+        # sampled token flips; until then the curves are the same to the last digit.
+        assert run.rewards()[:2] == pytest.approx(curve[:2], abs=1e-6)
+        assert run.rewards() == pytest.approx(curve, abs=SAMPLING_ERROR)
+        differences.append(max(abs(a - b) for a, b in zip(run.rewards(), curve, strict=True)))
         run = Run(load_tiny(start), settings, tmp_path / f"lean-{turn}")
         lean += [figures["seconds/step"] for figures in run.figures[1:]]
     ratio = median(ours) / median(own)
-    report(trl=median(own), ours=median(ours), ratio=ratio, without_weightless_rows=median(lean))
+    report(
+        trl=median(own),
+        ours=median(ours),
+        ratio=ratio,
+        without_weightless_rows=median(lean),
+        curve=max(differences),
+    )
     assert ratio <= 1.10

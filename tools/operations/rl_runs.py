@@ -117,7 +117,8 @@ async def rl_get_results(context: CallContext, run_id: str | None = None) -> dic
     """Results of a run: test accuracy before and after, the gain, samples, checkpoint, report and notes.
 
     `initial` is where GRPO started, `final` where it ended, `best` the checkpoint chosen on validation; all
-    are shares of `n` test problems, answered greedily. `checkpoint` is that of `best`, `checkpoint_last` of `final`.
+    are shares of `n` test problems, answered greedily. `checkpoint` is that of `best`,
+    `checkpoint_last` that of `final`.
 
     Args:
         run_id: The run; without it, the one that this conversation started, else the newest.
