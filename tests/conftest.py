@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.components import MISSING
+from rl_cli.core.extras import install_command, missing_modules
+from tests.components import MISSING, leave_out
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -27,6 +28,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for key in KEYS:
         monkeypatch.delenv(key, raising=False)
     return folder
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("train") and missing_modules("train"):
+        leave_out(f"the train extra ({install_command('train')})")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -63,7 +63,6 @@ class TextDisplay:
         self.live = out.isatty()
         self._on_live_line = False
         self._last_metrics = 0.0
-        self._pending: str | None = None
 
     def notice(self, text: str) -> None:
         self._line(text)

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from rl_cli.config.profiles import Profile, load_profile
+from rl_cli.core.extras import install_command, missing_modules
 
 
 def describe_machine() -> dict[str, Any]:
@@ -39,6 +40,8 @@ def _gpus() -> list[dict[str, Any]]:
 def can_train(profile: str | Profile, machine: dict[str, Any] | None = None) -> tuple[bool, str | None]:
     """Can this computer train with the profile? Returns (True, None), or (False, why not)."""
     profile = load_profile(profile) if isinstance(profile, str) else profile
+    if missing_modules("train"):
+        return False, f"the train extra is not installed: {install_command('train')}"
     if not profile.needs_gpu:
         return True, None
     machine = machine if machine is not None else describe_machine()

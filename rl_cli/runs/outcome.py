@@ -229,5 +229,6 @@ def text_summary(run: RunDir) -> str:
         lines.append(f"{what_kind} (n = {evaluation['n']}): " + ", ".join(measured))
     lines += [f"note: {note}" for note in [*notes(run, run.state(), events), *wandb_note(events)]]
     lines += [f"alert: {alert['message']} -> {alert['action']}" for alert in summary["alerts"][-5:]]
+    lines += [f"log: {line}" for line in (run.state().get("last_log_lines") or [])[-5:]]
     lines += [f"checkpoint, {found.title()}: {found.path}" for found in checkpoints(run, events)]
     return "\n".join(lines)

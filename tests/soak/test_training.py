@@ -95,8 +95,8 @@ def test_our_loop_costs_at_most_a_tenth_of_trls_own_generation(home: Path, tmp_p
         own += seconds[1:]
         run = Run(load_tiny(start), settings, tmp_path / f"ours-{turn}", drop_weightless=False)
         ours += [figures["seconds/step"] for figures in run.figures[1:]]
-        # Rounding differs with the shape of a batch (ours prefills each prompt once), so that sooner or later a
-        # sampled token flips; until then the curves are the same to the last digit.
+        # Rounding differs with the shape of a batch (ours prefills each prompt once), so that sooner or
+        # later a sampled token flips; until then the curves are the same to the last digit.
         assert run.rewards()[:2] == pytest.approx(curve[:2], abs=1e-6)
         assert run.rewards() == pytest.approx(curve, abs=SAMPLING_ERROR)
         differences.append(max(abs(a - b) for a, b in zip(run.rewards(), curve, strict=True)))

@@ -19,7 +19,6 @@ def rows():
 
 @pytest.fixture(scope="module")
 def tokenizer(rows):
-    pytest.importorskip("transformers")
     return build_tokenizer(prompt + completion for prompt, completion in rows)
 
 

@@ -26,6 +26,7 @@ class Act(Enum):
     RESULTS = auto()
     COMPARE = auto()
     RUNS = auto()
+    TOOLS = auto()
     LIST = auto()
     HELP = auto()
 

@@ -155,6 +155,13 @@ PHRASES: list[tuple[Act, re.Pattern[str]]] = [
             """,
         ),
         (
+            Act.TOOLS,
+            r"""
+            \b(?:list|show|display|see|what|which|all|your|any|how many)\b.*\btools\b(?!-)
+            ^(?:rl )?tools$
+            """,
+        ),
+        (
             Act.RUNS,
             r"""
             \b(?:list|show|display|see|what|which|all|my|any|how many)\b.*\b(?:runs|trainings|run history)\b

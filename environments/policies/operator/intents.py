@@ -85,6 +85,11 @@ class ListRuns(Intent):
 
 
 @dataclass(frozen=True)
+class ListTools(Intent):
+    pass
+
+
+@dataclass(frozen=True)
 class Help(Intent):
     pass
 

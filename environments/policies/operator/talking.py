@@ -7,10 +7,19 @@ from environments.policies.operator.intents import Blocked, Hold, Intent, Unknow
 from environments.policies.operator.steps import Declined, Procedure
 from environments.policies.operator.wording import LIMIT, Voice, normalise, shorten
 from prompts.loader import render
+from tools.dispatcher import tool_specs
 
 
 def help_text(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:
     return render(f"operator_help{say.prompt_suffix}")
+    yield
+
+
+def list_tools(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:
+    specs = tool_specs(("rl",))
+    lines = [f"- {name}: {spec.description.splitlines()[0]}" for name, spec in specs.items()]
+    more = say("More on one: rl-cli tools show NAME", "某个工具的详情：rl-cli tools show 工具名")
+    return "\n".join([say("The tools I call:", "我调用的工具："), *lines, more])
     yield
 
 

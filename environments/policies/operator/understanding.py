@@ -24,6 +24,7 @@ from environments.policies.operator.intents import (
     Intent,
     ListEnvironments,
     ListRuns,
+    ListTools,
     MayTrain,
     Results,
     Select,
@@ -176,6 +177,7 @@ READ_ONLY: dict[Act, type[Intent]] = {
     Act.WATCH: Watch,
     Act.RESULTS: Results,
     Act.RUNS: ListRuns,
+    Act.TOOLS: ListTools,
     Act.HOW: HowToTrain,
     Act.TRAIN_MENTION: HowToTrain,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.environments.operator.simulated import EVAL, RUN_ID, Tools, check, end, error, inference, play, run
+from tools.dispatcher import tool_specs
 
 ONE = run(id="20260103-000001-gsm8k-mini", state="finished", eval=EVAL, step=40)
 TWO = run(id="20260103-000002-gsm8k-mini", state="finished", eval=EVAL | {"final": 0.6}, step=40)
@@ -180,3 +181,11 @@ def test_orders_are_carried_out_one_after_the_other_until_one_fails() -> None:
     tools = Tools(answers={"rl_stop_training": error("refused", "not approved")})
     play("stop the run and train gsm8k-mini", tools)
     assert tools.called == ["stop_training"]
+
+
+@pytest.mark.parametrize(
+    "request_", ["list the RL tools", "which tools do you have?", "list the tools", "列出工具", "有哪些工具"]
+)
+def test_ops_26_the_tools_are_those_of_the_registry(request_: str) -> None:
+    answer = play(request_, Tools()).answer
+    assert all(name in answer for name in tool_specs(("rl",)))
