@@ -7,6 +7,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("rl_cli", "tools", "environments", "prompts")
+AROUND = {
+    "Makefile": "demo, test, lint, soak, bench.",
+    "pyproject.toml": "The distribution, its dependencies, and the settings of ruff, mypy, pytest and import-linter.",
+    "constraints.txt": "One set of versions that resolves together.",
+    ".ci/run": "What must hold before a change lands.",
+    "CONTRIBUTING.md": "How to add a tool, an environment, a backend.",
+    "docs/architecture.md": "How the parts fit together.",
+    "docs/formats.md": "Every file on disk, with examples.",
+    "tests/": "Mirrors the tree; tests/e2e runs the commands, tests/soak at full size, tests/bench measures.",
+}
+NAME_WIDTH = max(map(len, AROUND))
 START, END = "<!-- map -->\n", "<!-- /map -->"
 
 
@@ -25,7 +36,7 @@ def describe(path: Path) -> str:
 
 def render() -> str:
     """A code block with one line per file, folder by folder."""
-    lines = ["```"]
+    lines = ["```", *(f"{name:<{NAME_WIDTH}}  {line}" for name, line in AROUND.items())]
     for package in PACKAGES:
         files = [p for p in (ROOT / package).rglob("*") if p.suffix in (".py", ".md", ".yaml")]
         folders = sorted({path.parent for path in files})
