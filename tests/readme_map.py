@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("rl_cli", "tools", "environments", "prompts")
 AROUND = {
     "Makefile": "demo, test, lint, soak, bench.",
-    "pyproject.toml": "The distribution, its dependencies, and the settings of ruff, mypy, pytest and import-linter.",
+    "pyproject.toml": "The distribution, its dependencies, the settings of every checker.",
     "constraints.txt": "One set of versions that resolves together.",
     ".ci/run": "What must hold before a change lands.",
     "CONTRIBUTING.md": "How to add a tool, an environment, a backend.",
