@@ -27,7 +27,7 @@ CALL, END_CALL = "<call>", "</call>"
 # Shares of shortcuts. None lies near 50 %, where greedy decoding would flip with the last few SFT steps.
 _WELL_TAUGHT, _BADLY_TAUGHT = (0.35, 0.42), (0.60, 0.75)
 _WELL_TAUGHT_TEMPLATES = 4
-_WARM_START_STREAM = 2**31
+WARM_START_STREAM = 2**31
 """Added to the seed, so that worked solutions are not of the problems that training then poses."""
 _SPLIT_SHARES: tuple[tuple[Split, float], ...] = (("train", 0.8), ("validation", 0.1), ("test", 0.1))
 
@@ -192,7 +192,7 @@ def _warm_start_plan(seed: int, n: int) -> list[tuple[Problem, bool]]:
     """Returns n train problems, each with whether its row shows the shortcut."""
     rng = random.Random(f"warm start/{seed}")
     shares = _shortcut_shares(rng)
-    source = problems("train", seed + _WARM_START_STREAM)
+    source = problems("train", seed + WARM_START_STREAM)
     chosen = [next(source) for _ in range(n)]
     rows_of: dict[str, list[int]] = defaultdict(list)
     for row, problem in enumerate(chosen):

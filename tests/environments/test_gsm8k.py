@@ -15,6 +15,7 @@ from environments.agent_loop import LoopResult
 from environments.base import Environment, Rollout, Split, Task
 from environments.catalogue import load_environment
 from environments.tool_context import ToolContext
+from environments.word_problems import WARM_START_STREAM
 from rl_cli.core.errors import BadUsage
 from rl_cli.core.messages import assistant
 
@@ -129,7 +130,7 @@ def test_the_endless_ones_repeat_by_seed_and_keep_splits_apart(name: str) -> Non
 @pytest.mark.parametrize(("name", "called"), [("gsm8k-mini", False), ("tool-math", True)])
 def test_worked_solutions_are_partly_too_short(name: str, called: bool) -> None:
     env = load_environment(name)
-    own_stream = islice(env.tasks("train", 2**31), 300)
+    own_stream = islice(env.tasks("train", WARM_START_STREAM), 300)
     solved = {task.data["question"]: task.data["answer"] for task in own_stream}
     rows = env.warm_start(0, 300) or []
     assert len(rows) == 300

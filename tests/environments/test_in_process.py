@@ -15,6 +15,7 @@ from environments.policies.base import FinishReason, Sampling, TokenRecord
 from environments.policies.engine import Engine
 from environments.policies.in_process import InProcessPolicy
 from environments.policies.renderers import ChatTemplateRenderer, TinyRenderer
+from environments.word_problems import WARM_START_STREAM
 from rl_cli.core.messages import user
 from tests.environments.tiny import PAD, chat_tokenizer, tiny_llama
 
@@ -124,7 +125,7 @@ def learnt() -> tuple[Any, Any, list[Any]]:
         optimizer.step()
         optimizer.zero_grad()
     wanted = {row[0].text for row in chosen}
-    tasks = [t for t in islice(env.tasks("train", 0), 200) if t.data["question"] in wanted]
+    tasks = [t for t in islice(env.tasks("train", WARM_START_STREAM), 200) if t.data["question"] in wanted]
     return model, tokenizer, tasks
 
 

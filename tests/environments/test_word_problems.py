@@ -85,7 +85,7 @@ def test_an_unknown_split_is_refused():
 def test_warm_start_rows_teach_the_shortcut_in_35_to_75_percent_of_each_template(seed):
     rows = warm_start_rows(seed, 3000)
     assert len(rows) == 3000
-    drawn = take("train", seed + word_problems._WARM_START_STREAM, 3000)
+    drawn = take("train", seed + word_problems.WARM_START_STREAM, 3000)
     short, total = Counter(), Counter()
     for (prompt, completion), problem in zip(rows, drawn, strict=True):
         assert prompt == problem.question
