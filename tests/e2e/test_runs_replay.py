@@ -273,6 +273,7 @@ def test_stopping_a_run_without_a_supervisor(runs: Path) -> None:
     final = {"evaluation": {"which": "final", "n": 100, "accuracy": 0.7}}
     run = start(runs, {"play": [*TAIL], "on_stop": [final]})
     until_state(run, "running")
+    until(run.metrics)
     os.kill(identity(run, "supervisor").pid, signal.SIGKILL)
     until_state(run, "lost")
     (run.path / ".state.json.0123456789ab.tmp").write_text("{")  # it was killed while it wrote
