@@ -12,7 +12,16 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from environments.policies.base import FinishReason, PolicyError, Session, TokenRecord, Usage
+from environments.policies.base import (
+    BudgetExhausted,
+    ContextOverflow,
+    DeadlineReached,
+    FinishReason,
+    PolicyError,
+    Session,
+    TokenRecord,
+    Usage,
+)
 from environments.tool_calls import CallRecord, ToolFinished, ToolStarted, failure, first_of, run_calls
 from rl_cli.core.messages import Message, tool_result
 from tools.dispatcher import CallContext
@@ -24,6 +33,7 @@ __all__ = [
     "Limits",
     "LoopEvent",
     "LoopResult",
+    "Stop",
     "StopReason",
     "ToolFinished",
     "ToolStarted",
@@ -45,8 +55,12 @@ class StopReason(StrEnum):
     INTERRUPTED = "interrupted"
     DECLINED = "declined"
     """The policy answered that it did not do what it was asked to do."""
+    OVERFLOW = "overflow"
+    """The conversation does not fit the model's window."""
+    STUCK = "stuck"
+    """Going on would lead nowhere: the same failure again and again, empty replies."""
     ERROR = "error"
-    """The policy could not answer; `LoopResult.error` says why."""
+    """The policy could not answer."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +95,7 @@ class LoopResult:
     calls: list[CallRecord] = field(default_factory=list)
     tokens: TokenRecord | None = None
     error: str | None = None
+    """Why it stopped, in one line, where the stop reason alone does not say it."""
     call_errors: list[str] = field(default_factory=list)
     """Tool calls that could not be read from the policy's text."""
 
@@ -91,8 +106,23 @@ class LoopResult:
         return next(said, "") or ""
 
 
-BeforeRequest = Callable[[list[Message]], Awaitable[StopReason | None]]
-"""Sees the messages so far; a reason that it returns ends the run before the request."""
+@dataclass(frozen=True)
+class Stop:
+    """Why a run ends here."""
+
+    reason: StopReason
+    why: str | None = None
+    """One line for a person."""
+
+
+BeforeRequest = Callable[[list[Message]], Awaitable[Stop | None]]
+"""Sees the messages so far; a Stop that it returns ends the run before the request."""
+
+STOP_OF_ERROR: tuple[tuple[type[PolicyError], StopReason], ...] = (
+    (ContextOverflow, StopReason.OVERFLOW),
+    (BudgetExhausted, StopReason.BUDGET),
+    (DeadlineReached, StopReason.DEADLINE),
+)
 
 
 async def run(
@@ -111,7 +141,7 @@ async def run(
 
     Raises:
         Exception: whatever `on_event`, `before_request` or a bug raises. A PolicyError does not propagate: it
-            is the stop reason ERROR.
+            is the stop reason ERROR, or the one that its kind stands for.
     """
     limits = limits or Limits()
     if limits.deadline is not None:
@@ -120,17 +150,19 @@ async def run(
     result = LoopResult(list(messages))
     new = list(messages)
     for turn in range(limits.max_turns):
-        stop = _stop_due(context, limits, result.usage)
+        due = _stop_due(context, limits, result.usage)
+        stop = Stop(due) if due else None
         if stop is None and before_request is not None:
             stop = await before_request(result.messages)
         if stop is not None:
-            result.stop = stop
+            result.stop, result.error = stop.reason, stop.why
             return result
         emit(TurnStarted(turn))
         try:
             completion = await _complete(session.complete(new), context)
         except PolicyError as error:
-            result.stop, result.error = StopReason.ERROR, str(error)
+            kinds = (stop for kind, stop in STOP_OF_ERROR if isinstance(error, kind))
+            result.stop, result.error = next(kinds, StopReason.ERROR), str(error)
             return result
         if isinstance(completion, StopReason):
             result.stop = completion

@@ -29,13 +29,24 @@ from rl_cli.core.json_text import to_json
 from tools.arguments import read_arguments
 from tools.registry import all_tools, find_tool, tool, tool_schemas, tool_specs
 from tools.results import as_text, failure, failure_of, success
-from tools.spec import CallContext, Caller, Risk, ToolError, ToolSpec, Verdict
+from tools.spec import (
+    ApprovalRequest,
+    CallContext,
+    Caller,
+    Estimate,
+    Risk,
+    ToolError,
+    ToolSpec,
+    Verdict,
+)
 from tools.threads import ThreadPool
 from tools.toolsets import OPERATIONS
 
 __all__ = [
+    "ApprovalRequest",
     "CallContext",
     "Caller",
+    "Estimate",
     "Risk",
     "ToolError",
     "ToolSpec",
@@ -108,10 +119,20 @@ async def _approval(spec: ToolSpec, values: dict[str, Any], context: CallContext
     if spec.risk == "read":
         return Verdict(True)
     if context.approve is not None:
-        return await context.approve(spec, values)
+        return await context.approve(ApprovalRequest(spec, values, await _estimate(spec, values, context)))
     if spec.risk == "write" or (context.caller in SANDBOXED and spec.toolset not in OPERATIONS):
         return Verdict(True)
     return Verdict(False, f"it would {spec.risk}, and there is nobody to approve that")
+
+
+async def _estimate(spec: ToolSpec, values: dict[str, Any], context: CallContext) -> Estimate | None:
+    if spec.estimate is None:
+        return None
+    try:
+        return await _threads.run(partial(spec.estimate, context, values))
+    except Exception:  # the call itself will say what is wrong
+        log.debug("no estimate for %s", spec.name, exc_info=True)
+        return None
 
 
 async def _run(spec: ToolSpec, values: dict[str, Any], context: CallContext) -> Any:

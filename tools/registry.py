@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from tools.schema import arguments_model, json_schema, read_docstring
-from tools.spec import Caller, Risk, ToolSpec
+from tools.spec import CallContext, Caller, Estimate, Risk, ToolSpec
 from tools.toolsets import OPERATIONS, TOOLSETS, load_toolsets, unknown_toolset
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -17,7 +17,12 @@ _REGISTRY: dict[str, ToolSpec] = {}
 
 
 def tool(
-    *, toolset: str, risk: Risk = "read", deadline: float | None = None, exclusive: bool = False
+    *,
+    toolset: str,
+    risk: Risk = "read",
+    deadline: float | None = None,
+    exclusive: bool = False,
+    estimate: Callable[[CallContext, dict[str, Any]], Estimate] | None = None,
 ) -> Callable[[F], F]:
     """Makes a typed function, sync or async, a tool of its own name. The function itself is unchanged.
 
@@ -29,6 +34,7 @@ def tool(
         risk: What a call may do; all but "read" meet the approval policy.
         deadline: Seconds a call may take, for tools that wait by design; math.inf for no limit.
         exclusive: Never run at the same time as another call of its turn.
+        estimate: What a call with these arguments would take, for whoever approves it.
 
     Raises:
         TypeError: The function cannot be described to a model, or the name is taken.
@@ -50,6 +56,7 @@ def tool(
             context_parameter=context_parameter,
             deadline=deadline,
             exclusive=exclusive,
+            estimate=estimate,
         )
         earlier = _REGISTRY.get(name)
         if earlier and earlier.function.__module__ != function.__module__:

@@ -38,6 +38,8 @@ class ToolSpec:
     """Seconds a call may take; None leaves it to the caller, math.inf waits as long as it takes."""
     exclusive: bool
     """Never runs at the same time as another call of its turn."""
+    estimate: Callable[[CallContext, dict[str, Any]], Estimate] | None = None
+    """What a call would take; asked before approval."""
 
     def schema(self) -> dict[str, Any]:
         """The tool in OpenAI's form."""
@@ -45,6 +47,33 @@ class ToolSpec:
             "type": "function",
             "function": {"name": self.name, "description": self.description, "parameters": self.parameters},
         }
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a call is expected to take, for the person who is asked and for the budget."""
+
+    where: str = "this computer"
+    """On what it runs or is paid for."""
+    seconds: float | None = None
+    """Wall clock; None: cannot be told."""
+    gpu_hours: float = 0.0
+    """GPUs times hours, at most as far as is known."""
+    dollars: float | None = 0.0
+    """None: it costs money and the price is not known."""
+    basis: str = ""
+    """What the figures rest on, in a few words."""
+
+
+@dataclass(frozen=True)
+class ApprovalRequest:
+    """A call that wants to be approved."""
+
+    spec: ToolSpec
+    arguments: dict[str, Any]
+    """Validated, with defaults."""
+    estimate: Estimate | None = None
+    """None where the tool gives none."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +110,7 @@ class CallContext:
     """Calls with the same task_id share a sandbox."""
     toolsets: tuple[str, ...]
     """Only their tools can be called."""
-    approve: Callable[[ToolSpec, dict[str, Any]], Awaitable[Verdict]] | None = None
+    approve: Callable[[ApprovalRequest], Awaitable[Verdict]] | None = None
     """Asked before every call that does more than read; None see `tools.dispatcher`."""
     deadline: float | None = None
     """No call goes on past this moment of time.monotonic()."""

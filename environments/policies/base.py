@@ -37,16 +37,24 @@ class Usage:
     """Counts of tokens and requests; they add up."""
 
     input_tokens: int = 0
+    """All of the prompt, those read from and written to a cache included."""
     output_tokens: int = 0
     cached_tokens: int = 0
+    """Of input_tokens: read from the endpoint's prompt cache."""
+    cache_write_tokens: int = 0
+    """Of input_tokens: written to it."""
     requests: int = 0
+    dollars: float = 0.0
+    """What was settled with the meter; 0 where there is no meter."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.cached_tokens + other.cached_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
             self.requests + other.requests,
+            self.dollars + other.dollars,
         )
 
 
@@ -78,6 +86,75 @@ class Completion:
     """Tool calls that were begun in the text and could not be read: one reason each."""
 
 
+@dataclass(frozen=True)
+class TextDelta:
+    """A piece of the answer, as it is streamed."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class ReasoningDelta:
+    """A piece of the model's thinking, as it is streamed."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Retrying:
+    """The request is made again: whatever was streamed of this message does not count."""
+
+    reason: str
+    """One line without secrets."""
+    wait_seconds: float
+
+
+Delta = TextDelta | ReasoningDelta | Retrying
+OnDelta = Callable[[Delta], None]
+
+
+class Reservation(Protocol):
+    """Money and tokens set aside for one request. Exactly one of the three is called, once."""
+
+    def settle(self, usage: Usage) -> float:
+        """The endpoint said what it used. Returns dollars."""
+        ...
+
+    def release(self) -> None:
+        """The request was refused before any work was done, or never sent: nothing was billed."""
+        ...
+
+    def settle_unknown(self, usage: Usage) -> float:
+        """The answer was lost or cut. `usage` is our own estimate of what was billed. Returns dollars."""
+        ...
+
+
+class Meter(Protocol):
+    """Whoever pays for requests. Every attempt is reserved before it is sent, a repeated one again."""
+
+    def reserve(self, model: str, input_tokens: int, max_output_tokens: int) -> Reservation:
+        """Sets aside what the request may cost at most. Never blocks for long.
+
+        Args:
+            model: `provider/name`.
+            input_tokens: Estimated from the request's text.
+            max_output_tokens: The most that the endpoint may answer.
+
+        Raises:
+            BudgetExhausted: It may cost more than is left.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What bounds the requests of one session. A policy that costs nothing and never waits ignores it."""
+
+    meter: Meter | None = None
+    deadline: float | None = None
+    """On the clock of time.monotonic(); no wait before a repeated request goes past it."""
+
+
 class Session(Protocol):
     """One conversation with a policy; remembers what it was given."""
 
@@ -97,11 +174,27 @@ class Policy(Protocol):
         rollout_id: str,
         tools: list[dict[str, Any]],
         sampling: Sampling,
-        on_delta: Callable[[str], None] | None = None,
+        on_delta: OnDelta | None = None,
+        bounds: Bounds | None = None,
     ) -> AbstractAsyncContextManager[Session]:
-        """Opens a session. `tools` are OpenAI function schemas; `on_delta` receives streamed text."""
+        """Opens a session. `tools` are OpenAI function schemas; `on_delta` receives what is streamed."""
         ...
 
 
 class PolicyError(Exception):
-    """The policy could not answer (endpoint down, engine dead). An infrastructure failure, never reward 0."""
+    """The policy could not answer (endpoint down, engine dead). An infrastructure failure, never reward 0.
+
+    Its text is one line for a person, without secrets, that says what to do.
+    """
+
+
+class ContextOverflow(PolicyError):
+    """The conversation does not fit the model's window. Only a shorter one can be answered."""
+
+
+class BudgetExhausted(PolicyError):
+    """The meter refused: answering may cost more than is left."""
+
+
+class DeadlineReached(PolicyError):
+    """The next attempt would begin after the session's deadline."""

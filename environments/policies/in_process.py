@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from environments.policies.base import Completion, FinishReason, Sampling, TokenRecord, Usage
+from environments.policies.base import (
+    Bounds,
+    Completion,
+    FinishReason,
+    OnDelta,
+    Sampling,
+    TextDelta,
+    TokenRecord,
+    Usage,
+)
 from environments.policies.engine import Engine, Request
 from environments.policies.renderers import Renderer
 from rl_cli.core.messages import Message, assistant, tool_call
@@ -33,7 +42,8 @@ class InProcessPolicy:
         rollout_id: str,
         tools: list[dict[str, Any]],
         sampling: Sampling,
-        on_delta: Callable[[str], None] | None = None,
+        on_delta: OnDelta | None = None,
+        bounds: Bounds | None = None,
     ) -> AsyncIterator[InProcessSession]:
         """Raises ValueError for a top_p below 1."""
         if sampling.top_p not in (None, 1.0):
@@ -50,7 +60,7 @@ class InProcessSession:
         renderer: Renderer,
         tools: list[dict[str, Any]],
         sampling: Sampling,
-        on_delta: Callable[[str], None] | None,
+        on_delta: OnDelta | None,
     ) -> None:
         self._engine = engine
         self._seat = seat
@@ -96,7 +106,7 @@ class InProcessSession:
             message["reasoning"] = parsed.reasoning
         self._messages += [*new_messages, message]
         if self._on_delta and parsed.content:
-            self._on_delta(parsed.content)
+            self._on_delta(TextDelta(parsed.content))
         finish = FinishReason.TOOL_CALLS if calls and sampled.finish is FinishReason.STOP else sampled.finish
         usage = Usage(len(before), len(sampled.ids), 0, 1)
         return Completion(message, finish, usage, record, [error.reason for error in parsed.errors])

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,16 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from environments.policies.base import Completion, FinishReason, PolicyError, Sampling, Usage
+from environments.policies.base import (
+    Bounds,
+    Completion,
+    FinishReason,
+    OnDelta,
+    PolicyError,
+    Sampling,
+    TextDelta,
+    Usage,
+)
 from rl_cli.core.errors import BadUsage
 from rl_cli.core.messages import Message, assistant, tool_call
 
@@ -80,13 +89,14 @@ class ScriptedPolicy:
         rollout_id: str,
         tools: list[dict[str, Any]],
         sampling: Sampling,
-        on_delta: Callable[[str], None] | None = None,
+        on_delta: OnDelta | None = None,
+        bounds: Bounds | None = None,
     ) -> AsyncIterator[ScriptedSession]:
         yield ScriptedSession(self.replies, on_delta)
 
 
 class ScriptedSession:
-    def __init__(self, replies: list[Reply], on_delta: Callable[[str], None] | None) -> None:
+    def __init__(self, replies: list[Reply], on_delta: OnDelta | None) -> None:
         self._left = list(replies)
         self._messages: list[Message] = []
         self._on_delta = on_delta
@@ -110,7 +120,7 @@ class ScriptedSession:
             self._left.remove(reply)
         self._messages = [*messages, message]
         if self._on_delta and message["content"]:
-            self._on_delta(message["content"])
+            self._on_delta(TextDelta(message["content"]))
         finish = FinishReason.TOOL_CALLS if calls else FinishReason.STOP
         return Completion(message, finish, Usage(requests=1))
 

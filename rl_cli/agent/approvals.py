@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from rl_cli.core.json_text import to_json
-from tools.spec import ToolSpec, Verdict
+from tools.spec import ApprovalRequest, ToolSpec, Verdict
 
-Approver = Callable[[ToolSpec, dict[str, Any]], Awaitable[Verdict]]
+Approver = Callable[[ApprovalRequest], Awaitable[Verdict]]
 
 YES = ("y", "yes", "是", "好", "可以")
 WILL = {
@@ -32,7 +32,8 @@ def make_approver(yes: bool, interactive: bool) -> Approver:
     """
     one_question_at_a_time = asyncio.Lock()
 
-    async def approve(spec: ToolSpec, arguments: dict[str, Any]) -> Verdict:
+    async def approve(request: ApprovalRequest) -> Verdict:
+        spec, arguments = request.spec, request.arguments
         if yes or spec.risk in ("read", "write"):
             return Verdict(True)
         if not interactive:

@@ -24,7 +24,7 @@ from rl_cli.core.messages import Message, system, user
 from tools.dispatcher import CallContext, tool_schemas
 
 if TYPE_CHECKING:
-    from tools.dispatcher import ToolSpec, Verdict
+    from tools.dispatcher import ApprovalRequest, Verdict
 
 TOOLSETS = ("rl",)
 MAX_TURNS = 200
@@ -37,7 +37,7 @@ class Assistant:
 
     policy: Policy
     home: Path
-    approve: Callable[[ToolSpec, dict[str, Any]], Awaitable[Verdict]]
+    approve: Callable[[ApprovalRequest], Awaitable[Verdict]]
     on_event: Callable[[LoopEvent], None]
     on_progress: Callable[[dict[str, Any]], None]
     interrupted: asyncio.Event

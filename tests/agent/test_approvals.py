@@ -10,7 +10,7 @@ import pytest
 
 import tests.tools.sample_tools  # noqa: F401
 from rl_cli.agent.approvals import describe_call, make_approver
-from tools.dispatcher import Verdict, tool_specs
+from tools.dispatcher import ApprovalRequest, Verdict, tool_specs
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ SPECS = tool_specs(["test"])
 
 
 def verdict(name: str, arguments: dict[str, Any] | None = None, **flags: bool) -> Verdict:
-    return asyncio.run(make_approver(**flags)(SPECS[name], arguments or {}))
+    return asyncio.run(make_approver(**flags)(ApprovalRequest(SPECS[name], arguments or {})))
 
 
 def test_reading_and_writing_need_nobody_and_yes_allows_the_rest() -> None:
@@ -54,7 +54,9 @@ def test_questions_come_one_at_a_time(keyboard: int, capsys: pytest.CaptureFixtu
 
     async def main() -> list[bool]:
         approve = make_approver(yes=False, interactive=True)
-        verdicts = await asyncio.gather(*(approve(SPECS[name], {}) for name in ("spend_it", "execute_it")))
+        verdicts = await asyncio.gather(
+            *(approve(ApprovalRequest(SPECS[name], {})) for name in ("spend_it", "execute_it"))
+        )
         return [v.allow for v in verdicts]
 
     assert asyncio.run(main()) == [True, False]

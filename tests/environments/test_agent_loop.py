@@ -14,6 +14,7 @@ from environments.agent_loop import (
     AssistantMessage,
     Limits,
     LoopResult,
+    Stop,
     StopReason,
     ToolFinished,
     ToolStarted,
@@ -243,13 +244,13 @@ def test_deadline_and_interruption_end_a_request_that_hangs() -> None:
 def test_before_request_sees_everything_and_can_end_the_run() -> None:
     seen: list[int] = []
 
-    async def budget(messages: list[Message]) -> StopReason | None:
+    async def budget(messages: list[Message]) -> Stop | None:
         seen.append(len(messages))
-        return StopReason.BUDGET if len(messages) > 1 else None
+        return Stop(StopReason.BUDGET, "no money is left") if len(messages) > 1 else None
 
     session = Replies(completion(FinishReason.TOOL_CALLS, ADD))
     result = asyncio.run(run(session, [user("go")], context(), before_request=budget))
-    assert result.stop is StopReason.BUDGET
+    assert (result.stop, result.error) == (StopReason.BUDGET, "no money is left")
     assert seen == [1, 3]
 
 

@@ -58,7 +58,12 @@ class Answering:
 
     @asynccontextmanager
     async def open(
-        self, rollout_id: str, tools: list[dict[str, Any]], sampling: Sampling, on_delta: Any = None
+        self,
+        rollout_id: str,
+        tools: list[dict[str, Any]],
+        sampling: Sampling,
+        on_delta: Any = None,
+        bounds: Any = None,
     ) -> AsyncIterator[Answering]:
         self.opened.append((rollout_id, len(tools)))
         self.open_now += 1
@@ -75,4 +80,6 @@ class Answering:
         answer = self.answer(self.name)
         if asyncio.iscoroutine(answer):
             answer = await answer
-        return Completion(assistant(str(answer)), FinishReason.STOP, Usage(1, 1, 0, 1))
+        return Completion(
+            assistant(str(answer)), FinishReason.STOP, Usage(input_tokens=1, output_tokens=1, requests=1)
+        )

@@ -11,7 +11,7 @@ import pytest
 from tests.tools import sample_tools
 from tests.tools.calls import call, context, error
 from tools import dispatcher
-from tools.dispatcher import CallContext, ToolSpec, Verdict, handle_function_call
+from tools.dispatcher import ApprovalRequest, CallContext, Verdict, handle_function_call
 
 
 @pytest.fixture(autouse=True)
@@ -102,7 +102,7 @@ def test_a_waiting_tool_is_not_bound_by_the_usual_timeout() -> None:
 
 
 def test_waiting_for_an_approval_does_not_count() -> None:
-    async def slowly(spec: ToolSpec, arguments: dict[str, Any]) -> Verdict:
+    async def slowly(request: ApprovalRequest) -> Verdict:
         await asyncio.sleep(0.3)
         return Verdict(True)
 
@@ -155,8 +155,8 @@ def asked(verdict: Verdict, **fields: Any) -> Approved:
     """A context that answers every question with `verdict`, and the questions."""
     questions: list[tuple[str, dict[str, Any]]] = []
 
-    async def approve(spec: ToolSpec, arguments: dict[str, Any]) -> Verdict:
-        questions.append((spec.name, arguments))
+    async def approve(request: ApprovalRequest) -> Verdict:
+        questions.append((request.spec.name, request.arguments))
         return verdict
 
     return questions, context(approve=approve, **fields)
@@ -180,7 +180,7 @@ def test_reading_and_wrong_calls_are_not_asked_for() -> None:
 
 
 def test_an_approver_that_breaks_allows_nothing() -> None:
-    async def broken(spec: ToolSpec, arguments: dict[str, Any]) -> Verdict:
+    async def broken(request: ApprovalRequest) -> Verdict:
         raise EOFError
 
     assert error("execute_it", approve=broken)[0] == "internal_error"

@@ -7,11 +7,19 @@ follows from the messages alone, so a resumed conversation goes on where it was.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from environments.policies.base import Completion, FinishReason, Sampling, Usage
+from environments.policies.base import (
+    Bounds,
+    Completion,
+    FinishReason,
+    OnDelta,
+    Sampling,
+    TextDelta,
+    Usage,
+)
 from environments.policies.operator.answers import failure_text
 from environments.policies.operator.conversation import Conversation, Turn, read
 from environments.policies.operator.procedures import PROCEDURES
@@ -35,13 +43,14 @@ class OperatorPolicy:
         rollout_id: str,
         tools: list[dict[str, Any]],
         sampling: Sampling,
-        on_delta: Callable[[str], None] | None = None,
+        on_delta: OnDelta | None = None,
+        bounds: Bounds | None = None,
     ) -> AsyncIterator[OperatorSession]:
         yield OperatorSession([tool["function"]["name"] for tool in tools], on_delta)
 
 
 class OperatorSession:
-    def __init__(self, offered: list[str], on_delta: Callable[[str], None] | None = None) -> None:
+    def __init__(self, offered: list[str], on_delta: OnDelta | None = None) -> None:
         self.offered = offered
         self.on_delta = on_delta
         self.messages: list[Message] = []
@@ -52,7 +61,7 @@ class OperatorSession:
         message = as_message(step, self.messages)
         self.messages.append(message)
         if self.on_delta and message["content"]:
-            self.on_delta(message["content"])
+            self.on_delta(TextDelta(message["content"]))
         reason = FinishReason.TOOL_CALLS if isinstance(step, Call) else FinishReason.STOP
         if isinstance(step, Declined):
             reason = FinishReason.DECLINED
