@@ -1,0 +1,53 @@
+"""What a policy must know of a chat endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+from urllib.parse import urlsplit
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One model at one address. Immutable; `repr` shows neither the key nor the headers."""
+
+    provider: str
+    """`openai`, `anthropic`, `openrouter`, `ollama`, or a name from the config."""
+    model: str
+    """As the endpoint calls it."""
+    base_url: str | None = None
+    """None is the SDK's own default."""
+    api_key: str | None = field(default=None, repr=False)
+    """None where none is needed; "none" is sent then, since the SDKs send something always."""
+    key_env: str | None = None
+    """The environment variable that the key came from, for messages."""
+    window: int | None = None
+    """The model's context window in tokens, where it is known."""
+    max_output_tokens: int | None = None
+    """The most tokens of an answer; None leaves it to the endpoint (Anthropic, which demands one: 8192)."""
+    reasoning_field: str | None = None
+    """OpenAI form only: the field of an assistant message that takes its reasoning back; None sends none."""
+    merge_user_messages: bool = False
+    """OpenAI form only: for templates that refuse two user messages in a row."""
+    stream: bool = True
+    thinking: bool | int | Literal["adaptive"] = False
+    """Anthropic form only. True or "adaptive": the model decides how long it thinks; a number: at most so
+    many tokens; False leaves it to the endpoint."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Sent with every request."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.provider}/{self.model}"
+
+    @property
+    def key_name(self) -> str:
+        """The variable to look at where the key is refused."""
+        return self.key_env or f"{self.provider.upper().replace('-', '_')}_API_KEY"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether it is on this computer, where no proxy stands in between."""
+        host = urlsplit(self.base_url or "").hostname or ""
+        return host in ("localhost", "::1") or host.startswith("127.")
