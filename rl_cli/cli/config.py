@@ -12,7 +12,9 @@ from rl_cli.cli.app import JsonOption, group
 from rl_cli.cli.output import print_json, print_table
 from rl_cli.core.errors import BadUsage
 from rl_cli.core.handwritten import load_yaml, read_text
-from rl_cli.core.settings import DESCRIPTIONS, home, load_settings, read_settings_file
+from rl_cli.core.settings import home, load_settings, read_settings_file
+from rl_cli.core.settings_layers import leaves
+from rl_cli.core.settings_schema import SETTINGS
 
 app = group("Show and check the settings.")
 
@@ -24,18 +26,19 @@ def show(
 ) -> None:
     """Show the settings that hold here."""
     settings = load_settings()
-    values = {name: getattr(settings, name) for name in DESCRIPTIONS} | {"home": str(home())}
+    values = {name: getattr(settings, name) for name in SETTINGS} | {"home": str(home())}
     home_origin = "environment variable RL_CLI_HOME" if os.environ.get("RL_CLI_HOME") else "default"
     origins = settings.origins | {"home": home_origin}
+    single = leaves(values)
     if json_ and origin:
-        print_json({name: {"value": value, "origin": origins[name]} for name, value in values.items()})
+        print_json({name: {"value": value, "origin": origins[name]} for name, value in single.items()})
     elif json_:
         print_json(values)
     elif origin:
-        rows = [(name, value, origins[name]) for name, value in values.items()]
+        rows = [(name, value, origins[name]) for name, value in single.items()]
         print_table(["setting", "value", "origin"], rows)
     else:
-        print_table(["setting", "value"], list(values.items()))
+        print_table(["setting", "value"], list(single.items()))
 
 
 @app.command("check")
@@ -61,5 +64,5 @@ def _is_run_config(text: str) -> bool:
     except BadUsage:
         return False
     return isinstance(content, dict) and not content.keys().isdisjoint(
-        RunConfig.model_fields.keys() - DESCRIPTIONS
+        RunConfig.model_fields.keys() - SETTINGS
     )
