@@ -55,6 +55,7 @@ async def _answer(
     from environments.agent_loop import StopReason
     from rl_cli.agent.approvals import make_approver
     from rl_cli.agent.assistant import Assistant
+    from rl_cli.agent.session_store import new_session
 
     interrupted = asyncio.Event()
     presses = 0
@@ -76,6 +77,7 @@ async def _answer(
     assistant = Assistant(
         policy=policy,
         home=home,
+        session=new_session(home, policy.name),
         approve=make_approver(yes=yes, interactive=sys.stdin.isatty() and sys.stdout.isatty()),
         on_event=display.on_event,
         on_progress=display.on_progress,
@@ -83,7 +85,7 @@ async def _answer(
         seed=seed,
     )
     try:
-        result = await assistant.answer(request)
+        result = await assistant.turn(request)
     except asyncio.CancelledError:
         _say_what_goes_on(assistant.state.get("run_id"), display)
         raise KeyboardInterrupt from None
@@ -95,7 +97,7 @@ async def _answer(
     if result.stop is StopReason.DECLINED:
         return 1
     if result.stop is not StopReason.FINISHED:
-        raise WorkFailed(f"the conversation ended early: {result.stop.value}", result.error)
+        raise WorkFailed(f"the conversation ended early: {result.stop.value}", result.reason)
     if result.calls and not result.calls[-1].ok:
         return 1
     return 1 if _run_failed(assistant.state.get("run_id")) else 0

@@ -1,10 +1,11 @@
-"""The draft of a run's config. It belongs to the session: `CallContext.state` carries it."""
+"""The draft of a run's config. It belongs to the session: `CallContext.state` carries it as plain JSON."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rl_cli.core.json_text import to_json
 from tools.dispatcher import CallContext, ToolError
 
 if TYPE_CHECKING:
@@ -30,15 +31,30 @@ def current_draft(context: CallContext) -> Draft:
     """The session's draft.
 
     Raises:
-        ToolError: No environment was selected yet.
+        ToolError: No environment was selected yet, or the draft was written by another version.
     """
-    draft = context.state.get("draft")
-    if draft is None:
+    from pydantic import ValidationError
+
+    from rl_cli.config.tree import RunConfig
+
+    kept = context.state.get("draft")
+    if kept is None:
         raise ToolError(
             "no_environment", "no environment is selected yet", "call rl_select_environment with a name first"
         )
-    return draft
+    try:
+        config, original = (RunConfig.model_validate_json(to_json(kept[k])) for k in ("config", "original"))
+    except ValidationError as error:
+        raise ToolError(
+            "no_environment",
+            "the draft of this session was written by another version of rl-cli and cannot be read",
+            "call rl_select_environment and rl_edit_config again",
+        ) from error
+    return Draft(config, original)
 
 
 def put_draft(context: CallContext, draft: Draft) -> None:
-    context.state["draft"] = draft
+    context.state["draft"] = {
+        "config": draft.config.model_dump(mode="json"),
+        "original": draft.original.model_dump(mode="json"),
+    }

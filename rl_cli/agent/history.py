@@ -1,0 +1,154 @@
+"""The conversation that a session's events tell, repaired so that a policy can go on from it.
+
+Every call has exactly one result, directly after its message and in call order, whatever a crash left out.
+Results without a call, lines that are no events and kinds that are not known are passed over.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from rl_cli.core.messages import Message, ToolCall, tool_result, user
+
+UNKNOWN = json.dumps(
+    {
+        "ok": False,
+        "error": {
+            "type": "result_unknown",
+            "message": "the result of this call is not known: the program ended before it was recorded. "
+            "Check the state (rl_list_runs, rl_check_status) before repeating it.",
+        },
+    }
+)
+"""The result of a call that has none."""
+
+
+@dataclass
+class Entry:
+    """A message of the person or the model, with a result for each call in it."""
+
+    message: Message
+    results: list[str | None] = field(default_factory=list)
+
+
+class History:
+    """What the events so far amount to. Feeding it the same events again gives the same messages."""
+
+    def __init__(self) -> None:
+        self.model = ""
+        self.title = ""
+        """The first request."""
+        self.turns = 0
+        """Requests of the person, those that were summarised included."""
+        self.unfinished = False
+        """The last turn has no end: it was cut off, or goes on."""
+        self.system = ""
+        """The system prompt that was recorded last."""
+        self.state: dict[str, Any] = {}
+        """The session's own (CallContext.state), as it was recorded last."""
+        self.summary: str | None = None
+        """What stands for everything before the messages."""
+        self.digest: dict[str, Any] = {}
+        """What the summary was made from by our own records; see compaction.py."""
+        self._entries: list[Entry] = []
+
+    def apply(self, event: dict[str, Any]) -> None:
+        """Takes in one event of a session file."""
+        kind = event.get("kind")
+        if kind in ("session", "model"):
+            self.model = str(event.get("model", self.model))
+        elif kind == "system":
+            self.system = str(event.get("content", ""))
+        elif kind == "message":
+            self._add(event.get("message"), by_person=event.get("by") is None)
+        elif kind == "result":
+            self._answer(event.get("call_id"), event.get("content"))
+        elif kind == "state" and isinstance(event.get("state"), dict):
+            self.state = event["state"]
+        elif kind == "compaction" and isinstance(event.get("kept"), list):
+            self.summary = str(event.get("summary", ""))
+            self.digest = event["digest"] if isinstance(event.get("digest"), dict) else {}
+            self._entries = []
+            for message in event["kept"]:
+                if isinstance(message, dict) and message.get("role") == "tool":
+                    self._answer(message.get("tool_call_id"), message.get("content"))
+                else:
+                    self._add(message, by_person=False)
+        elif kind == "end":
+            self.unfinished = False
+
+    def messages(self) -> list[Message]:
+        """The conversation without the system prompt: the summary, if there is one, and what followed."""
+        messages: list[Message] = [] if self.summary is None else [user(self.summary)]
+        seen: set[str] = set()
+        for entry in self._entries:
+            calls = entry.message.get("tool_calls", [])
+            if not calls:
+                messages.append(entry.message)
+                continue
+            named = [_with_unique_id(call, seen) for call in calls]
+            messages.append({**entry.message, "tool_calls": named} if named != calls else entry.message)
+            messages += [
+                tool_result(call, UNKNOWN if content is None else content)
+                for call, content in zip(named, entry.results, strict=True)
+            ]
+        return messages
+
+    def unanswered(self) -> list[ToolCall]:
+        """The calls of the last message that have no result yet."""
+        last = next((e for e in reversed(self._entries) if e.results), None)
+        if last is None:
+            return []
+        calls = last.message["tool_calls"]
+        return [call for call, content in zip(calls, last.results, strict=True) if content is None]
+
+    def _add(self, message: Any, by_person: bool) -> None:
+        if not _is_message(message):
+            return
+        calls = message.get("tool_calls") or []
+        if message["role"] == "user" and by_person:
+            self.turns += 1
+            self.title = self.title or message["content"]
+            self.unfinished = True
+        self._entries.append(Entry(message, [None] * len(calls)))
+
+    def _answer(self, call_id: Any, content: Any) -> None:
+        """Gives a result to the first open call of the latest message with calls; else drops it."""
+        entry = next((e for e in reversed(self._entries) if e.results), None)
+        if entry is None or not isinstance(content, str):
+            return
+        for i, call in enumerate(entry.message["tool_calls"]):
+            if call["id"] == call_id and entry.results[i] is None:
+                entry.results[i] = content
+                return
+
+
+def _is_message(message: Any) -> bool:
+    if not isinstance(message, dict) or message.get("role") not in ("user", "assistant"):
+        return False
+    if not isinstance(message.get("content"), str | None) or (
+        message["role"] == "user" and not message.get("content")
+    ):
+        return False
+    calls = message.get("tool_calls") or []
+    return isinstance(calls, list) and all(map(_is_call, calls))
+
+
+def _is_call(call: Any) -> bool:
+    function = call.get("function") if isinstance(call, dict) else None
+    return (
+        isinstance(function, dict)
+        and isinstance(call.get("id"), str)
+        and isinstance(function.get("name"), str)
+        and isinstance(function.get("arguments"), str)
+    )
+
+
+def _with_unique_id(call: ToolCall, seen: set[str]) -> ToolCall:
+    name, count = call["id"], 2
+    while name in seen:
+        name, count = f"{call['id']}_{count}", count + 1
+    seen.add(name)
+    return call if name == call["id"] else {**call, "id": name}
