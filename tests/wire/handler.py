@@ -108,7 +108,9 @@ class Handler(BaseHTTPRequestHandler):
             return
         self._head(200, headers | _SSE)
         events = api.events(reply, request.body, request.number)
-        stop = range(len(events) + 1)[fault.after] if fault and fault.after is not None else len(events)
+        stop = len(events)
+        if fault and fault.after is not None:
+            stop = min(stop, fault.after) if fault.after >= 0 else max(0, stop + fault.after)
         gap = reply.gap or 1 / (self.server.wire.tokens_per_second or 1e9)
         self._stream(events[:stop], gap)
         if fault and not self._fail(request, fault, api):
@@ -159,7 +161,10 @@ class Handler(BaseHTTPRequestHandler):
         self._head(raw.status, headers | _SSE | {"content-type": raw.content_type})
         for start in range(0, len(raw.body), size):
             self._chunk(raw.body[start : start + size])
-        self.wfile.write(b"0\r\n\r\n")
+        if raw.cut:
+            self.close_connection = True
+        else:
+            self.wfile.write(b"0\r\n\r\n")
 
     def _send_json(self, status: int, body: Any, headers: dict[str, str]) -> None:
         self._send(status, json.dumps(body, ensure_ascii=False).encode(), headers, "application/json")

@@ -106,6 +106,8 @@ class Raw:
     status: int = 200
     write_size: int | None = None
     """Bytes per TCP write; None: all at once."""
+    cut: bool = False
+    """The connection closes after the body, as if more should have come."""
     headers: dict[str, str] = field(default_factory=dict)
 
 
