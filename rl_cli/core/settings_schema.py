@@ -14,6 +14,7 @@ Check = Callable[[str, Any, str], Any]
 """(dotted name, value, where it was set) -> the value; raises BadUsage, naming all three."""
 
 MOST = 1e15
+THINKING = ("low", "medium", "high", "xhigh", "max", "disabled")
 RISKY_HEADERS = ("authorization", "key", "token", "secret", "cookie", "password")
 """A header with one of these in its name would carry a key."""
 
@@ -92,11 +93,11 @@ def _flag(name: str, value: Any, origin: str) -> bool:
     return value
 
 
-def _flag_or_count(name: str, value: Any, origin: str) -> bool | int:
-    if isinstance(value, bool):
+def _thinking(name: str, value: Any, origin: str) -> bool | int | str:
+    if isinstance(value, bool) or (isinstance(value, str) and value in THINKING):
         return value
     if not isinstance(value, int) or not 1 <= value <= MOST:
-        raise _wrong(name, "true, false or a number of tokens", value, origin)
+        raise _wrong(name, f"true, false, {', '.join(THINKING)} or a number of tokens", value, origin)
     return value
 
 
@@ -110,20 +111,21 @@ def _variable(name: str, value: Any, origin: str) -> str | None:
     return value
 
 
-def _url(name: str, value: Any, origin: str) -> str:
-    """The value is not repeated: it may hold a password."""
+def check_address(name: str, value: Any, origin: str) -> str:
+    """An http(s) address with nothing secret in it. Errors do not repeat it: it may hold a password."""
     from urllib.parse import urlsplit
 
     try:
         parts = urlsplit(value) if isinstance(value, str) and value.isprintable() else None
         good = parts is not None and parts.scheme in ("http", "https") and bool(parts.hostname)
+        good = good and (parts is None or parts.port != 0)  # it raises for what is no port
     except ValueError:
         good = False
     if not good or parts is None:
-        raise BadUsage(f"setting '{name}' must be an address like http://localhost:8000/v1 ({origin})")
+        raise BadUsage(f"'{name}' must be an address like http://localhost:8000/v1 ({origin})")
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise BadUsage(
-            f"setting '{name}' must hold no user, password, ? or # ({origin})",
+            f"'{name}' must hold no user, password, ? or # ({origin})",
             "keys stay in the environment; name the variable in key_env",
         )
     return str(value).rstrip("/")
@@ -210,14 +212,14 @@ def _rules(name: str, value: Any, origin: str) -> list[dict[str, Any]]:
 _ENDPOINT = _fields(
     {
         "api": _one_of("openai", "anthropic"),
-        "base_url": _url,
+        "base_url": check_address,
         "key_env": _variable,
         "window": _count,
         "max_output_tokens": _count,
         "reasoning_field": _one_of("reasoning_content", "reasoning"),
         "merge_user_messages": _flag,
         "stream": _flag,
-        "thinking": _flag_or_count,
+        "thinking": _thinking,
         "headers": _by_name(_header, r"[A-Za-z0-9-]+", "header name"),
     },
     nullable="key_env",
@@ -231,7 +233,9 @@ _RULE = _fields(
     required=("tool", "do"),
 )
 _LIMITS = _fields(dict.fromkeys(("dollars", "tokens", "gpu_hours", "hours"), _amount))
-_PRICE = _fields({"input": _amount, "output": _amount}, required=("input", "output"))
+_PRICE = _fields(
+    dict.fromkeys(("input", "output", "cache_read", "cache_write"), _amount), required=("input", "output")
+)
 
 SETTINGS: dict[str, Setting] = {
     "model": Setting("The model that acts as the assistant, as provider/name.", _text),
@@ -253,7 +257,7 @@ SETTINGS: dict[str, Setting] = {
         {},
     ),
     "prices": Setting(
-        "Prices in dollars: gpu_hour, and models by provider/name with input and output per million tokens.",
+        "Prices in dollars: gpu_hour, and models (provider/name) with input and output per million tokens.",
         _fields({"gpu_hour": _amount, "models": _by_name(_PRICE, r"[^\s/]+/\S+", "model (provider/name)")}),
         {},
     ),
