@@ -61,7 +61,7 @@ def _read_call(text: str, at: int) -> tuple[ParsedCall | ParseError, int]:
     after = close + len(CLOSE)
     if not isinstance(value, dict) or not isinstance(value.get("name"), str) or not value["name"]:
         return ParseError(at, "the call has no name"), after
-    arguments = value.get("arguments", {})
+    arguments = value.get("arguments", value.get("parameters", {}))
     if isinstance(arguments, str):
         return ParsedCall(value["name"], arguments), after
     if not isinstance(arguments, dict | None):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 from urllib.parse import urlsplit
 
 
@@ -31,9 +30,9 @@ class Endpoint:
     merge_user_messages: bool = False
     """OpenAI form only: for templates that refuse two user messages in a row."""
     stream: bool = True
-    thinking: bool | int | Literal["adaptive"] = False
-    """Anthropic form only. True or "adaptive": the model decides how long it thinks; a number: at most so
-    many tokens; False leaves it to the endpoint."""
+    thinking: bool | int | str = False
+    """Anthropic form only. False leaves it to the model; True: as long as it sees fit; "low", "medium",
+    "high", "xhigh", "max": the same with an effort; a number: at most so many tokens; "disabled": never."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Sent with every request."""
 

@@ -27,8 +27,8 @@ _OVERFLOW = re.compile(
     r"|maximum context length|context length is only|maximum model length|model's context length"
     r"|exceeds? (?:the |your |this |model'?s? |available |maximum |allowed |max )*context|context limit"
     r"|context window (?:is |was )?(?:exceeded|exceeds)|exceeds? [^.]{0,40}context (?:window|size|length)"
-    r"|prompt (?:is )?too long|input is too long|input (?:is )?longer than|maximum prompt length"
-    r"|input token count|too many input tokens|inputs? tokens? \+ `?max_new_tokens"
+    r"|prompt (?:is )?too long|too long to fit|input is too long|input (?:is )?longer than"
+    r"|maximum prompt length|input token count|too many input tokens|inputs? tokens? \+ `?max_new_tokens"
     r"|larger than the (?:context|max)|reduce (?:the|your) (?:length|prompt|input)|too large for model"
     r"|context size (?:has been |is |was )?exceeded|request too large for"
 )
@@ -38,7 +38,7 @@ _QUOTA = re.compile(
 )
 _TEMPLATE = re.compile(
     r"roles? must alternate|must alternate|alternate user|system role (?:is )?not supported"
-    r"|jinja|chat template|template error|--jinja|raise_exception"
+    r"|jinja|chat template|template error|--jinja|raise_exception|cannot pass both"
 )
 _RETRY_STATUS = frozenset({408, 409, 425, 429, 499})
 _MAYBE_BILLED = frozenset({408, 499, 502, 504, 524})

@@ -67,7 +67,7 @@ def read_said(body: Any, status: int = 0, headers: Mapping[str, str] | None = No
         message = f"{message}: {raw['raw']}" if message else raw["raw"]
     code, kind = error.get("code"), error.get("type")
     if not 400 <= status < 600:
-        number = code if isinstance(code, int) else int(code) if str(code).isdecimal() else 0
+        number = int(str(code)) if str(code).isdecimal() else 0
         status = number if 400 <= number < 600 else STATUS_OF_TYPE.get(str(kind), 0)
     words = " ".join(str(word) for word in (code, kind, error.get("status")) if word)
     param = error.get("param")

@@ -1,0 +1,240 @@
+"""Policy: a chat endpoint that speaks OpenAI's Chat Completions (OpenAI, OpenRouter, vLLM, Ollama, ...).
+
+It gives no tokens. A session is one conversation: it keeps what it was given, and a completion that fails
+leaves it as it was, so that the same messages can be given again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from environments.policies.attempts import Progress, Request, WaitPolicy, with_retries
+from environments.policies.base import Bounds, Completion, OnDelta, PolicyError, Sampling, Usage
+from environments.policies.endpoint import Endpoint
+from environments.policies.endpoint_errors import CutStream, Refusal, StreamedError, classify
+from environments.policies.openai_request import (
+    adapted,
+    dialect_of,
+    is_openai,
+    max_output,
+    request_of,
+    wire_message,
+)
+from environments.policies.openai_stream import Assembled, Assembly
+from environments.policies.sse import DONE, EventStream
+from environments.policies.token_estimate import message_tokens, request_tokens, text_tokens
+from rl_cli.core.messages import Message
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+ASSUMED_OUTPUT = 8192
+"""Tokens that are reserved for an answer that nothing limits."""
+
+log = logging.getLogger(__name__)
+
+
+class OpenAIChatPolicy:
+    """Sessions learn from one another what the endpoint refuses.
+
+    Args:
+        endpoint: The model and where it is.
+        wait: How often and how long it is tried.
+    """
+
+    def __init__(self, endpoint: Endpoint, wait: WaitPolicy | None = None) -> None:
+        self.endpoint = endpoint
+        self.name = endpoint.name
+        self.window = endpoint.window
+        """Tokens; None where it is not known."""
+        self.wait = wait or WaitPolicy()
+        self.dialect = dialect_of(endpoint)
+
+    @asynccontextmanager
+    async def open(
+        self,
+        rollout_id: str,
+        tools: list[dict[str, Any]],
+        sampling: Sampling,
+        on_delta: OnDelta | None = None,
+        bounds: Bounds | None = None,
+    ) -> AsyncIterator[OpenAIChatSession]:
+        client = open_client(self.endpoint)
+        try:
+            yield OpenAIChatSession(self, client, rollout_id, tools, sampling, on_delta, bounds or Bounds())
+        finally:
+            await client.close()
+
+
+class OpenAIChatSession:
+    def __init__(
+        self,
+        policy: OpenAIChatPolicy,
+        client: AsyncOpenAI,
+        rollout_id: str,
+        tools: list[dict[str, Any]],
+        sampling: Sampling,
+        on_delta: OnDelta | None,
+        bounds: Bounds,
+    ) -> None:
+        self._policy, self._client, self._rollout_id = policy, client, rollout_id
+        self._tools, self._sampling, self._bounds = tools, sampling, bounds
+        self._on_delta = on_delta or (lambda delta: None)
+        self._offered = frozenset(tool["function"]["name"] for tool in tools)
+        self._wire: list[dict[str, Any]] = []
+        self._call_ids: set[str] = set()
+        self._tokens = request_tokens([], tools)
+
+    async def complete(self, new_messages: list[Message]) -> Completion:
+        """One assistant message.
+
+        Raises:
+            PolicyError: Or one of its kinds; the conversation is as it was before.
+        """
+        endpoint = self._policy.endpoint
+        wire = self._wire + [wire_message(message, endpoint) for message in new_messages]
+        taken = self._call_ids | {c["id"] for m in new_messages for c in m.get("tool_calls", [])}
+        tokens = self._tokens + sum(message_tokens(message) for message in new_messages)
+        answer, usage = await self._ask(wire, taken, tokens)
+        message = answer.message
+        if "provider_state" in message:
+            message["provider_state"]["openai"]["model"] = endpoint.name
+        self._wire = [*wire, wire_message(message, endpoint)]
+        self._call_ids = taken | {call["id"] for call in message.get("tool_calls", [])}
+        self._tokens = tokens + message_tokens(message)
+        return Completion(message, answer.finish_reason, usage, call_errors=answer.call_errors)
+
+    async def _ask(self, wire: list[dict[str, Any]], taken: set[str], tokens: int) -> tuple[Assembled, Usage]:
+        """The answer; asked again in another dialect as long as refusals teach something new."""
+        endpoint, policy = self._policy.endpoint, self._policy
+        limit = max_output(endpoint, self._sampling) or ASSUMED_OUTPUT
+        while True:
+            dialect = policy.dialect
+            request = request_of(endpoint, dialect, wire, self._tools, self._sampling, self._rollout_id)
+
+            async def send(progress: Progress, request: dict[str, Any] = request) -> tuple[Assembled, Usage]:
+                answer = await self._send(request, taken, progress)
+                return answer, _counted(answer, tokens)
+
+            try:
+                return await with_retries(
+                    send,
+                    lambda error: classify(error, endpoint),
+                    Request(policy.name, tokens, limit),
+                    self._bounds,
+                    policy.wait,
+                    self._on_delta,
+                )
+            except Refusal as refusal:
+                # Another session may have learnt the same in the meantime.
+                learnt = (
+                    adapted(dialect, refusal.said, request) if policy.dialect == dialect else policy.dialect
+                )
+                if learnt is None:
+                    raise _explained(refusal, endpoint) from refusal.__cause__
+                log.info("%s takes requests differently: %s", policy.name, learnt)
+                policy.dialect = learnt
+
+    async def _send(self, request: dict[str, Any], taken: set[str], progress: Progress) -> Assembled:
+        """One attempt. What is streamed is shown at once."""
+        limit = request.get("max_completion_tokens") or request.get("max_tokens")
+        assembly = Assembly(self._offered, taken, limit)
+        if not request["stream"]:
+            progress.output_tokens = limit or ASSUMED_OUTPUT  # a lost answer may have been that long
+        create = self._client.chat.completions.with_streaming_response.create
+        async with create(**request) as response:
+            if "text/event-stream" in response.headers.get("content-type", ""):
+                await self._read_events(response, assembly, progress)
+            else:
+                self._show(assembly, _loads(await response.text()))
+                assembly.done()
+        answer = assembly.result()
+        for delta in assembly.rest():
+            self._on_delta(delta)
+        return answer
+
+    async def _read_events(self, response: Any, assembly: Assembly, progress: Progress) -> None:
+        events, received = EventStream(), 0
+        try:
+            async for piece in response.iter_bytes():
+                received += len(piece)
+                for data in events.feed(piece):
+                    if data.strip() == DONE:
+                        assembly.done()
+                        return
+                    self._show(assembly, _loads(data))
+            for data in events.end():
+                if data.strip() == DONE:
+                    assembly.done()
+                else:
+                    self._show(assembly, _loads(data))
+        except Exception as error:
+            if not assembly.is_finished:  # what breaks after the finish reason takes nothing away
+                raise
+            log.debug("%s broke off after its answer: %r", self._policy.name, error)
+        finally:
+            progress.output_tokens = text_tokens(assembly.received)
+
+    def _show(self, assembly: Assembly, chunk: Any) -> None:
+        for delta in assembly.feed(chunk):
+            self._on_delta(delta)
+
+
+def open_client(endpoint: Endpoint) -> AsyncOpenAI:
+    """The SDK's client: without retries of its own, without a proxy to this computer."""
+    import httpx2
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
+    http = DefaultAsyncHttpxClient(trust_env=False) if endpoint.is_loopback else None
+    client = AsyncOpenAI(
+        api_key=endpoint.api_key or "none",
+        base_url=endpoint.base_url,
+        max_retries=0,
+        timeout=httpx2.Timeout(600, connect=10),
+        default_headers=dict(endpoint.headers) or None,
+        http_client=http,
+    )
+    if not is_openai(endpoint):  # the account's ids are nobody else's business
+        client.organization = client.project = None
+    return client
+
+
+def _counted(answer: Assembled, estimate: int) -> Usage:
+    """What the endpoint counted, and estimates where it did not."""
+    said = answer.usage or Usage(requests=1)
+    output = message_tokens(answer.message)
+    return replace(
+        said,
+        input_tokens=said.input_tokens or estimate,
+        output_tokens=said.output_tokens or output,
+    )
+
+
+def _loads(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        if '"error"' in text[:20]:  # an error with quotes in its text, put into JSON by hand
+            raise StreamedError(text) from None
+        raise CutStream("it is not JSON") from None
+
+
+def _explained(refusal: Refusal, endpoint: Endpoint) -> PolicyError:
+    """The refusal, with the setting that it is about."""
+    text = refusal.said.text
+    fields = ("reasoning_content", "reasoning", "thinking")
+    named = next((field for field in (endpoint.reasoning_field, *fields) if field and field in text), None)
+    if named is None:
+        return refusal
+    setting = f"endpoints.{endpoint.provider}.reasoning_field"
+    if endpoint.reasoning_field:
+        sent = endpoint.reasoning_field
+        hint = f"reasoning was sent back in '{sent}': name the right field in {setting}, or unset it"
+    else:
+        hint = f"it may want reasoning back: set {setting} to '{named}'"
+    return PolicyError(f"{refusal}; {hint}")
