@@ -135,6 +135,10 @@ class HealthSection(Section):
 class BudgetSection(Section):
     max_hours: float | None = Field(default=None, gt=0, le=YEAR_SECONDS / 3600)
     """Wall-clock bound of the whole run."""
+    max_gpu_hours: float | None = Field(default=None, gt=0, le=1e9)
+    """Stop as stopped when the run has taken so many GPU hours (GPUs times hours)."""
+    max_dollars: float | None = Field(default=None, gt=0, le=1e9)
+    """Stop as stopped when the run has cost so much, by the setting prices.gpu_hour."""
     deadline: str | None = None
     """Stop as stopped at this time, e.g. 2026-03-01T18:00:00+01:00."""
 

@@ -17,6 +17,8 @@ from statistics import fmean, median
 from typing import Any, Literal
 
 from rl_cli.runs.progress import Row, finite, number
+from rl_cli.spending.limits import WARN_SHARE
+from rl_cli.spending.units import in_words
 
 WATCHED = ("loss", "grad_norm", "reward/mean", "reward/std", "entropy", "kl", "logprob/max_diff")
 """Figures that must be finite; elsewhere NaN is an alert."""
@@ -38,6 +40,11 @@ class Limits:
     target_accuracy: float | None = None
     plateau_patience: int | None = None
     max_hours: float | None = None
+    max_gpu_hours: float | None = None
+    max_dollars: float | None = None
+    gpus: int = 0
+    gpu_hour: float = 0.0
+    """Dollars per GPU hour."""
     deadline: float | None = None
     """Unix time."""
     batch_size: int = 256
@@ -59,6 +66,8 @@ class View:
     """Since the run started."""
     quiet_seconds: float = 0.0
     """Since any of its files grew."""
+    refused: str | None = None
+    """Why the budgets of the session or the day let it go on no longer."""
 
     @cached_property
     def grpo(self) -> list[Row]:
@@ -141,6 +150,30 @@ def out_of_time(view: View) -> Iterator[Finding]:
         yield Finding("budget", what, "raise budget.max_hours to train longer", "stopped")
     elif deadline is not None and view.now > deadline:
         yield Finding("deadline", "the deadline has passed", "move budget.deadline", "stopped")
+
+
+def over_budget(view: View) -> Iterator[Finding]:
+    if view.refused:
+        yield Finding("budget", view.refused, "raise that budget to train longer", "stopped")
+        return
+    limits = view.limits
+    gpu_hours = limits.gpus * view.running_seconds / 3600
+    for unit, used, limit in (
+        ("gpu_hours", gpu_hours, limits.max_gpu_hours),
+        ("dollars", gpu_hours * limits.gpu_hour, limits.max_dollars),
+    ):
+        if limit is None or used < WARN_SHARE * limit:
+            continue
+        figures = {"used": round(used, 4), "limit": limit}
+        if used >= limit:
+            what = f"the run's budget of {in_words(unit, limit)} is used up"
+            yield Finding(
+                "budget", what, f"raise budget.max_{unit} to train longer", "stopped", figures=figures
+            )
+        else:
+            share = f"{in_words(unit, used)} of {in_words(unit, limit)}"
+            what = f"{used / limit:.0%} of the run's budget is used: {share}"
+            yield Finding("budget_near", what, "the run is stopped when all of it is used", figures=figures)
 
 
 def target_reached(view: View) -> Iterator[Finding]:
@@ -264,7 +297,7 @@ def validation_falling(view: View) -> Iterator[Finding]:
 
 
 RULES: tuple[Rule, ...] = (
-    *(not_finite, stalled, no_signal, target_reached, plateau, out_of_time),
+    *(not_finite, stalled, no_signal, target_reached, plateau, out_of_time, over_budget),
     *(reward_falling, validation_falling, entropy_collapse, clipped, kl_high, rollout_errors),
     *(low_signal, logprob_mismatch, gradient_spike, no_gain),
 )

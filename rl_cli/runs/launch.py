@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rl_cli.core.errors import RlCliError, WorkFailed
 from rl_cli.core.files import explain_os_error
 from rl_cli.core.processes import ProcessIdentity, kill_tree, python_module
+from rl_cli.core.settings import load_settings
 from rl_cli.runs import children
 from rl_cli.runs.backends import files_of, prepare
 from rl_cli.runs.logs import last_lines, telling_line
@@ -20,9 +21,13 @@ from rl_cli.runs.settle import settle, write_end
 from rl_cli.runs.state_file import State, StateWriter, is_over, judge
 from rl_cli.runs.store import RunDir, create_run
 from rl_cli.runs.times import now_text
+from rl_cli.spending.gate import RunSpending, reserve_run
+from rl_cli.spending.limits import Limits
+from rl_cli.spending.rates import rate_here, with_run_budget
 
 if TYPE_CHECKING:
     from rl_cli.config.tree import RunConfig
+    from rl_cli.spending.rates import Rate
 
 LOOK_EVERY_SECONDS = 0.03
 TERMINATE_SECONDS = 5.0
@@ -30,13 +35,21 @@ UNHEEDED_SECONDS = 6.0
 """A supervisor that has not taken a request up after this long may be suspended or hang."""
 
 
-def start_run(config: RunConfig, home: str | Path, timeout: float = 15) -> RunDir:
+def start_run(
+    config: RunConfig,
+    home: str | Path,
+    timeout: float = 15,
+    session: str | None = None,
+    rate: Rate | None = None,
+) -> RunDir:
     """Creates a run and starts its supervisor, which outlives this process.
 
     Args:
         config: The config, valid.
         home: RL_CLI_HOME.
         timeout: Seconds that the supervisor may take to own the run.
+        session: Of the conversation that starts it: its budget counts too.
+        rate: What an hour of it takes; None: what it takes on this machine.
 
     Returns:
         The run, in state `starting` or later.
@@ -45,9 +58,17 @@ def start_run(config: RunConfig, home: str | Path, timeout: float = 15) -> RunDi
         BadUsage: The backend cannot run here (a missing extra, a replay file with mistakes), or the home
             folder cannot be written.
         WorkFailed: The supervisor did not come up; the run is kept, as failed.
+        Refused: A budget does not allow it.
     """
-    config = prepare(config)
-    run = create_run(config, home, files_of(config))
+    settings = load_settings()
+    config = with_run_budget(prepare(config), Limits.from_settings(settings))
+    rate = rate or rate_here(config, settings)
+    reserved = reserve_run(config, home, settings, rate, session)
+    try:
+        run = create_run(config, home, files_of(config), reserved)
+    except Exception:
+        RunSpending(home, "", reserved).close(0)
+        raise
     argv = python_module("rl_cli.runs.supervisor", str(run.path))
     environment = {"RL_CLI_HOME": str(Path(home).absolute())}
     try:
@@ -80,6 +101,7 @@ def _give_up(run: RunDir, reason: str) -> None:
     with run.locked(timeout=2) as writer:
         if not is_over(writer.state):
             writer.move("failed", reason, ended=now_text())
+            RunSpending(run.home, run.id, writer.state.get("spending")).close(0)
 
 
 def stop_run(run: RunDir, by: str, reason: str, wait: bool | float = True, now: bool = False) -> State:
@@ -169,6 +191,7 @@ def _stop_unsupervised(run: RunDir, by: str, reason: str, grace: float) -> State
         with run.locked() as writer:
             if writer.state["state"] == "created":
                 writer.move("stopped", f"{by}: {reason}", ended=now_text())
+                RunSpending(run.home, run.id, writer.state.get("spending")).close(0)
             elif run.state()["state"] == "lost" and not is_over(writer.state):
                 _end_trainer(run, writer, f"{by}: {reason}", grace)
             return writer.state

@@ -46,6 +46,11 @@ class RunDir:
     def id(self) -> str:
         return self.path.name
 
+    @property
+    def home(self) -> Path:
+        """RL_CLI_HOME, which holds it."""
+        return self.path.parent.parent
+
     def config_dict(self) -> dict[str, Any]:
         """run.yaml as plain values."""
         from rl_cli.config.yaml_text import read_yaml

@@ -45,6 +45,7 @@ def write_end(run: RunDir, writer: StateWriter, true: State) -> None:
     with suppress(OSError):  # nothing may come before the end is written
         figures = _late_figures(run, true)
     writer.move(**{**true, **figures})
+    _close_spending(run, writer.state)
     with suppress(OSError):
         _sweep(run.path)
     _report(run)
@@ -55,6 +56,13 @@ def _report(run: RunDir) -> None:
 
     with suppress(Exception):  # the run's end does not depend on it, and `runs report` tries again
         write_report(run)
+
+
+def _close_spending(run: RunDir, state: State) -> None:
+    from rl_cli.spending.gate import RunSpending
+
+    took = since(state.get("started"), state.get("ended")) if state.get("processes") else 0.0
+    RunSpending(run.home, run.id, state.get("spending")).close(took, lost=state["state"] == "lost")
 
 
 def _sweep(folder: Path) -> None:

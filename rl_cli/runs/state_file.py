@@ -97,6 +97,15 @@ def _verdict(value: Any) -> bool:
     return isinstance(value, dict) and value.get("state") in OVER and isinstance(value.get("reason"), str)
 
 
+def _spending(value: Any) -> bool:
+    if value is None:
+        return True
+    numbers = isinstance(value, dict) and all(
+        value.get(n) is None or _number(value[n]) for n in ("gpus", "gpu_hour")
+    )
+    return numbers and isinstance(value.get("entry"), str) and _text(value.get("session"))
+
+
 def _list_of(kind: type) -> Callable[[Any], bool]:
     return lambda value: (
         value is None or (isinstance(value, list) and all(isinstance(v, kind) for v in value))
@@ -112,6 +121,7 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
     "processes": lambda value: isinstance(value, dict) and all(map(_process, value.values())),
     "verdict": _verdict,
     "eval": _evaluation,
+    "spending": _spending,
     "last_metrics": lambda value: value is None or isinstance(value, dict),
     "alerts": _list_of(dict),
     "last_log_lines": _list_of(str),

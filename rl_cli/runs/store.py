@@ -32,13 +32,19 @@ def runs_folder(home: str | Path) -> Path:
     return Path(home) / "runs"
 
 
-def create_run(config: RunConfig, home: str | Path, files: Mapping[str, str] | None = None) -> RunDir:
+def create_run(
+    config: RunConfig,
+    home: str | Path,
+    files: Mapping[str, str] | None = None,
+    spending: Mapping[str, Any] | None = None,
+) -> RunDir:
     """A new run in state `created`. It appears whole: readers never see half of it.
 
     Args:
         config: The config.
         home: RL_CLI_HOME.
         files: More files for its directory, name -> text.
+        spending: What was reserved for it, as `rl_cli.spending.gate.reserve_run` returns it.
 
     Raises:
         RlCliError: The home folder cannot be written, or its disk is full.
@@ -67,6 +73,7 @@ def create_run(config: RunConfig, home: str | Path, files: Mapping[str, str] | N
         "last_metrics": {},
         "alerts": [],
         "wandb_url": None,
+        "spending": dict(spending) if spending else None,
     }
     draft = folder / f".new-{secrets.token_hex(6)}"
     try:

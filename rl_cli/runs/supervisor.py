@@ -29,6 +29,8 @@ from rl_cli.runs.progress import Progress, Reader
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import StateWriter, ending_of, is_over
 from rl_cli.runs.times import now_text, seconds_of
+from rl_cli.spending.gate import RunSpending
+from rl_cli.spending.rates import Rate
 
 WAKE_SECONDS = 0.2
 HEARTBEAT_SECONDS = 2.0
@@ -65,7 +67,9 @@ class Supervisor:
         self.config = run.config()
         self.progress = Progress(self.config.grpo.steps)
         self.reader = Reader(run)
-        self.limits = limits_of(self.config)
+        self.spending = RunSpending(run.home, run.id, writer.state.get("spending"))
+        self.limits = limits_of(self.config, self.spending.rate)
+        self.refused: str | None = None
         self.mirror = MirrorChild(run, self.config.tracking.wandb)
         self.trainer: children.Child | None = None
         self.verdict: Verdict | None = None
@@ -102,6 +106,7 @@ class Supervisor:
         environment = children.worker_environment()
         self.trainer = children.start(argv, self.run.log_path("trainer"), cwd=self.run.path, env=environment)
         self.writer.update(processes={"trainer": self.trainer.identity.to_dict()})
+        self.spending.adopt(children.own_identity(), self.trainer.identity)
         self.mirror.start()
 
     def _watch(self) -> int:
@@ -112,6 +117,7 @@ class Supervisor:
             if self.writer.state["state"] == "starting" and self.run.ready("trainer"):
                 self._running()
             self._heed_stop_request()
+            self.refused = self.refused or self.spending.use(time.monotonic() - self.began)
             self._apply_rules(news)
             if self.verdict and time.monotonic() >= self.verdict.kill_at:
                 self.forced = True
@@ -135,7 +141,7 @@ class Supervisor:
         ready = self.run.ready("trainer") or {}
         if isinstance(ready.get("total_steps"), int) and ready["total_steps"]:
             self.progress.total_steps = ready["total_steps"]
-            self.limits = limits_of(self.config, ready["total_steps"])
+            self.limits = limits_of(self.config, self.spending.rate, ready["total_steps"])
         self.grew = time.monotonic()
         self.writer.move("running", None, running_since=now_text(), **self.progress.figures())
 
@@ -177,6 +183,7 @@ class Supervisor:
             now=time.time(),
             running_seconds=now - self.began,
             quiet_seconds=now - self.grew,
+            refused=self.refused,
         )
         for finding in health.inspect(view):
             if finding.verdict:
@@ -250,7 +257,9 @@ class Supervisor:
         figures: dict[str, Any] = {**self.progress.figures(), "ended": now_text(), "heartbeat": now_text()}
         if state == "failed":
             figures["last_log_lines"] = last_lines(self.run.log_path("trainer"))
+        took = time.monotonic() - self.began if self.trainer else 0.0
         self.writer.move(state, reason, **figures)
+        self.spending.close(took)
         self._report()
         self.mirror.finish()
         with suppress(OSError):
@@ -266,8 +275,8 @@ class Supervisor:
             traceback.print_exc()
 
 
-def limits_of(config: Any, total_steps: int | None = None) -> health.Limits:
-    """The config's bounds, as the rules take them."""
+def limits_of(config: Any, rate: Rate, total_steps: int | None = None) -> health.Limits:
+    """The config's bounds, as the rules take them, with what an hour of the run takes."""
     section = config.health
     return health.Limits(
         stall_seconds=section.stall_seconds,
@@ -275,6 +284,10 @@ def limits_of(config: Any, total_steps: int | None = None) -> health.Limits:
         target_accuracy=section.target_accuracy,
         plateau_patience=section.plateau_patience,
         max_hours=config.budget.max_hours,
+        max_gpu_hours=config.budget.max_gpu_hours,
+        max_dollars=config.budget.max_dollars,
+        gpus=rate.gpus,
+        gpu_hour=rate.gpu_hour or 0.0,
         deadline=seconds_of(config.budget.deadline),
         batch_size=config.grpo.batch_size,
         total_steps=total_steps or config.grpo.steps,

@@ -28,6 +28,7 @@ async def test_inference(  # no test: the name is the tool's
     group_size: int,
     out_dir: Path,
     on_progress: Callable[[dict[str, Any]], None] | None = None,  # noqa: PT028
+    session: str | None = None,  # noqa: PT028
 ) -> dict[str, Any]:
     """Rolls out groups on validation tasks at the config's temperature.
 
@@ -38,6 +39,7 @@ async def test_inference(  # no test: the name is the tool's
         group_size: Rollouts per group.
         out_dir: A new file is made in it each time.
         on_progress: Gets {"kind": "phase"|"metrics", ...} as it goes.
+        session: Of the conversation that asks: it pays for requests to endpoints.
 
     Returns:
         {"file", "results": [{"model", "accuracy", "tasks", "rollouts", "groups_without_signal",
@@ -57,6 +59,7 @@ async def test_inference(  # no test: the name is the tool's
             "tasks": tasks,
             "group_size": group_size,
             "home": str(out_dir.parent),
+            "session": session,
         }
         write_json(file, {"request": request})
     except OSError as error:

@@ -21,6 +21,7 @@ from environments.policies.base import Policy
 from rl_cli.config.tree import RunConfig
 from rl_cli.core.errors import RlCliError
 from rl_cli.core.json_text import to_json
+from rl_cli.spending.metered import metered
 from rl_cli.training.inference_test import STARTING, read_request
 from rl_cli.training.process import prepare_process
 
@@ -64,6 +65,7 @@ def answer(request: dict[str, Any], emit: Emit) -> list[dict[str, Any]]:
     results = []
     for model in request["models"]:
         policy = _policy(model, env, config, Path(request["home"]), emit)
+        policy = metered(policy, request["home"], request.get("session") or "inference-test")
         emit("phase", name=f"rollouts of {model}")
         transformers.set_seed(config.seed)
         with Rollouts(env, policy, config.grpo, config.seed) as rollouts:

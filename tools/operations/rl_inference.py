@@ -2,15 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from tools.dispatcher import CallContext, tool
+from tools.dispatcher import CallContext, Estimate, tool
 from tools.operations.draft import current_draft
 
+if TYPE_CHECKING:
+    from environments.policies.base import Usage
+    from rl_cli.core.settings import Settings
 
-@tool(toolset="rl", risk="execute", deadline=3600)
+
+PROMPT_TOKENS = 1000
+"""Of a conversation's first request, where it has to be guessed."""
+
+
+def _price(model: str, settings: Settings, used: Usage) -> float | None:
+    """Dollars; 0 for a model that runs here, None where the price is not known."""
+    from rl_cli.agent.models import PROVIDERS, endpoint_of
+    from rl_cli.spending.prices import price_list
+
+    provider = model.partition("/")[0]
+    if provider not in PROVIDERS and provider not in settings.endpoints:
+        return 0.0
+    endpoint = endpoint_of(model, settings=settings)
+    return price_list(settings.prices.get("models") or {}, endpoint.base_url)(model, used)
+
+
+def _estimate(context: CallContext, arguments: dict[str, Any]) -> Estimate:
+    """What testing these models would take; endpoints that cost money, at most."""
+    from environments.policies.base import Usage
+    from rl_cli.core.settings import home, load_settings
+    from rl_cli.spending.estimates import estimate_test
+    from rl_cli.spending.rates import rate_here
+
+    config, settings = current_draft(context).config, load_settings()
+    models = arguments["models"] or [""]
+    rollouts = arguments["tasks"] * arguments["group_size"]
+    turns, new = config.grpo.max_turns, config.grpo.max_new_tokens
+    most = Usage(turns * (PROMPT_TOKENS + turns * new), turns * new)
+    prices = [_price(model, settings, most) for model in models]
+    known = [price for price in prices if price is not None]
+    dollars = rollouts * sum(known) if len(known) == len(prices) else None
+    return estimate_test(config, home(), rate_here(config, settings), rollouts * len(models), dollars)
+
+
+@tool(toolset="rl", risk="execute", deadline=3600, estimate=_estimate)
 async def rl_test_inference(
     context: CallContext,
     models: list[str] | None = None,
@@ -35,7 +73,13 @@ async def rl_test_inference(
 
     draft = current_draft(context)
     answer = await test_inference(
-        draft.config, models, tasks, group_size, ensure_home() / "inference_tests", context.on_progress
+        draft.config,
+        models,
+        tasks,
+        group_size,
+        ensure_home() / "inference_tests",
+        context.on_progress,
+        session=context.task_id,
     )
     figures = (
         f"{result['model']}: accuracy {result['accuracy']} on {result['rollouts']} rollouts, "

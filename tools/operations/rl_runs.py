@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from tools.dispatcher import CallContext, ToolError, tool
+from tools.dispatcher import CallContext, Estimate, ToolError, tool
 from tools.operations.draft import current_draft
 
 
@@ -20,7 +20,19 @@ def _find(context: CallContext, run_id: str | None) -> Any:
     return find_run(home(), run_id or context.state.get("run_id") or "latest")
 
 
-@tool(toolset="rl", risk="spend", deadline=120)
+def _estimate(context: CallContext, arguments: dict[str, Any]) -> Estimate:
+    """What the draft's run would take."""
+    from rl_cli.core.settings import home, load_settings
+    from rl_cli.spending.estimates import estimate_run
+    from rl_cli.spending.limits import Limits
+    from rl_cli.spending.rates import rate_here, with_run_budget
+
+    settings = load_settings()
+    config = with_run_budget(current_draft(context).config, Limits.from_settings(settings))
+    return estimate_run(config, home(), rate_here(config, settings))
+
+
+@tool(toolset="rl", risk="spend", deadline=120, estimate=_estimate)
 async def rl_start_training(context: CallContext) -> dict[str, Any]:
     """Start training with the draft config. Needs approval. Run rl_test_inference first.
 
@@ -35,7 +47,8 @@ async def rl_start_training(context: CallContext) -> dict[str, Any]:
         possible, why_not = can_train(config.profile)
         if not possible:
             raise ToolError("cannot_train_here", f"profile {config.profile} cannot run here: {why_not}")
-    starting = asyncio.ensure_future(asyncio.to_thread(start_run, config, ensure_home()))
+    session = context.task_id if context.caller == "chat" else None
+    starting = asyncio.ensure_future(asyncio.to_thread(start_run, config, ensure_home(), session=session))
     try:
         run = await asyncio.shield(starting)
     except asyncio.CancelledError:  # what a call started, it ends

@@ -1,0 +1,260 @@
+"""The ledger: what is reserved and what was spent, shared by all processes of a home folder.
+
+An entry is written before money goes out (`reserved`, with the most that it may take) and again when it
+is known what went out (`settled`, `released`). An entry whose owners have ended is closed by whoever writes
+next, as `abandoned`, at the least that it must have taken; if its true amount becomes known later, that
+replaces it.
+Entries count for the local date on which they were reserved.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rl_cli.core.errors import RlCliError
+from rl_cli.core.processes import ProcessIdentity
+from rl_cli.spending.ledger_file import NAME, nothing, transaction
+from rl_cli.spending.limits import Bound, OverBudget
+from rl_cli.spending.units import NOTHING, UNITS, Amounts
+
+if TYPE_CHECKING:
+    import sqlite3
+
+ABANDONED_AFTER_SECONDS = 3600.0
+"""Without a sign of life for so long, an owner on another host is taken to have ended."""
+SLACK = 1e-9
+"""Sums of floats that are this close are equal."""
+SCOPES = ("session", "run", "day")
+
+
+@dataclass
+class Entry:
+    """One request, run or turn."""
+
+    kind: str
+    """request, run or turn."""
+    amounts: Amounts = NOTHING
+    """While it is reserved, the most that it may take."""
+    least: Amounts = NOTHING
+    """What it must have taken if its owners end without a word."""
+    state: str = "reserved"
+    session: str | None = None
+    run: str | None = None
+    model: str | None = None
+    priced: bool = True
+    """False: it costs money and the price is not known; its dollars are 0."""
+    estimated: bool = False
+    """The amounts are our own estimate."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    owners: list[ProcessIdentity] = field(default_factory=lambda: [ProcessIdentity.current()])
+    """It is abandoned when all of them have ended."""
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    time: float = 0.0
+    """Unix time of the reservation; 0: when it is first written."""
+    closed: float | None = None
+    day: str = ""
+    """The local date that it counts for, as 2026-11-29; empty: that of `time`."""
+    beat: float = 0.0
+    """Unix time at which it was last written."""
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What one session, run or day has taken."""
+
+    spent: Amounts = NOTHING
+    """Settled and abandoned."""
+    reserved: Amounts = NOTHING
+
+
+class Books:
+    """The ledger inside one transaction."""
+
+    def __init__(self, db: sqlite3.Connection, now: float) -> None:
+        self.db, self.now = db, now
+
+    def put(self, entry: Entry) -> None:
+        """Writes an entry, whatever was there under its id."""
+        entry.time = entry.time or self.now
+        entry.day = entry.day or local_day(entry.time)
+        entry.beat = self.now
+        if entry.state != "reserved":
+            entry.closed = entry.closed or self.now
+        row = _to_row(entry)
+        marks = ", ".join(f":{name}" for name in row)
+        self.db.execute(f"INSERT OR REPLACE INTO entries ({', '.join(row)}) VALUES ({marks})", row)
+
+    def get(self, id: str) -> Entry | None:
+        row = self.db.execute("SELECT * FROM entries WHERE id = ?", (id,)).fetchone()
+        return _from_row(row) if row else None
+
+    def totals(self, scope: str, name: str, besides: str = "") -> Totals:
+        """What a session, run or day has taken; the entry with the id `besides` is left out.
+
+        Hours are those of turns; of a run, its own.
+        """
+        assert scope in SCOPES
+        hours = "kind = 'run'" if scope == "run" else "kind = 'turn'"
+        sums = f"SUM(dollars), SUM(tokens), SUM(gpu_hours), SUM(CASE WHEN {hours} THEN hours ELSE 0 END)"
+        query = f"SELECT state = 'reserved', {sums} FROM entries WHERE {scope} = ? AND id <> ? GROUP BY 1"
+        found = {bool(row[0]): Amounts(*row[1:]) for row in self.db.execute(query, (name, besides))}
+        return Totals(found.get(False, Amounts()), found.get(True, Amounts()))
+
+    def check(self, entry: Entry, bounds: Sequence[Bound]) -> None:
+        """Raises OverBudget if the entry may take more than one of the bounds leaves.
+
+        What takes nothing of a unit is not held up by its bound. Hours are those of turns: when all of them
+        have passed, no turn and no request begins.
+        """
+        for bound in bounds:
+            totals = self.totals(bound.scope, bound.name, besides=entry.id)
+            for unit, limit in bound.limits.items():
+                spent, reserved, asked = (a.of(unit) for a in (totals.spent, totals.reserved, entry.amounts))
+                if unit == "hours":
+                    over = entry.kind != "run" and spent + reserved >= limit
+                else:
+                    over = asked > 0 and spent + reserved + asked > limit + SLACK
+                if over:
+                    raise OverBudget(bound.scope, unit, limit, spent, reserved, asked)
+
+    def first_time(self, what: str) -> bool:
+        """True for the first caller with this text, in all processes and for ever."""
+        row = (what, self.now)
+        return bool(self.db.execute("INSERT OR IGNORE INTO told VALUES (?, ?)", row).rowcount)
+
+    def close_abandoned(self) -> list[Entry]:
+        """Closes the entries whose owners have ended, at the least that they have taken."""
+        alive: dict[str, bool | None] = {}
+        closed = []
+        for row in self.db.execute("SELECT * FROM entries WHERE state = 'reserved'").fetchall():
+            owners = row["owners"]
+            if owners not in alive:
+                alive[owners] = _any_alive(owners)
+            silent = self.now - row["beat"] > ABANDONED_AFTER_SECONDS
+            if alive[owners] or (alive[owners] is None and not silent):
+                continue
+            entry = _from_row(row)
+            entry.state, entry.amounts, entry.estimated = "abandoned", entry.least, True
+            entry.input_tokens = entry.least.tokens
+            beat = entry.beat
+            self.put(entry)
+            self.db.execute("UPDATE entries SET beat = ? WHERE id = ?", (beat, entry.id))
+            closed.append(entry)
+        return closed
+
+
+class Ledger:
+    """RL_CLI_HOME/spending.db.
+
+    Args:
+        home: RL_CLI_HOME.
+        clock: Unix time in seconds.
+    """
+
+    def __init__(self, home: str | Path, clock: Callable[[], float] = time.time) -> None:
+        self.path = Path(home) / NAME
+        self.clock = clock
+        self._late: dict[str, Entry] = {}
+
+    @contextmanager
+    def writing(self) -> Iterator[Books]:
+        """A transaction that may write. First it closes what was abandoned and writes what came late.
+
+        Raises:
+            RlCliError: The file cannot be used.
+        """
+        late = dict(self._late)
+        with transaction(self.path) as db:
+            books = Books(db, self.clock())
+            for entry in late.values():
+                books.put(entry)
+            books.close_abandoned()
+            yield books
+        for id in late:
+            self._late.pop(id, None)
+
+    @contextmanager
+    def reading(self) -> Iterator[Books]:
+        """A transaction that only reads. Where nothing was ever spent the books are empty."""
+        with transaction(self.path, write=False) if self.path.exists() else nothing() as db:
+            yield Books(db, self.clock())
+
+    def reserve(self, entry: Entry, bounds: Sequence[Bound] = ()) -> None:
+        """Writes a reservation if every bound leaves room for it, in one step over all processes.
+
+        Raises:
+            OverBudget: One does not.
+            RlCliError: The file cannot be used.
+        """
+        with self.writing() as books:
+            books.check(entry, bounds)
+            books.put(entry)
+
+    def finish(self, entry: Entry, also: Callable[[Books], None] | None = None) -> RlCliError | None:
+        """Writes an entry that is closed. What cannot be written now is written with the next transaction.
+
+        Until then its reservation stands, so that nothing is forgotten.
+
+        Args:
+            also: Done in the same transaction.
+
+        Returns:
+            Why it could not be written now.
+        """
+        self._late[entry.id] = entry
+        try:
+            with self.writing() as books:
+                if also:
+                    also(books)
+        except RlCliError as error:
+            return error
+        return None
+
+    def today(self) -> str:
+        return local_day(self.clock())
+
+
+def local_day(seconds: float) -> str:
+    """The local date of a Unix time, as 2026-11-29."""
+    return time.strftime("%Y-%m-%d", time.localtime(seconds))
+
+
+def _any_alive(owners: str) -> bool | None:
+    """Whether one of an entry's owners still runs; None if that cannot be known here."""
+    try:
+        states = [ProcessIdentity.from_dict(owner).alive() for owner in json.loads(owners)]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return True if True in states else None if None in states else False
+
+
+_SIMPLE = (
+    *("id", "kind", "state", "time", "closed", "day", "session", "run", "model", "priced", "estimated"),
+    *("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "beat"),
+)
+
+
+def _to_row(entry: Entry) -> dict[str, Any]:
+    row = {name: getattr(entry, name) for name in _SIMPLE}
+    row |= {unit: entry.amounts.of(unit) for unit in UNITS}
+    owners = [owner.to_dict() for owner in entry.owners]
+    return row | {"least": json.dumps(entry.least.to_dict()), "owners": json.dumps(owners)}
+
+
+def _from_row(row: sqlite3.Row) -> Entry:
+    values: dict[str, Any] = {name: row[name] for name in _SIMPLE}
+    values["priced"], values["estimated"] = bool(row["priced"]), bool(row["estimated"])
+    values["amounts"] = Amounts(*(row[unit] for unit in UNITS))
+    values["least"] = Amounts.from_dict(json.loads(row["least"]))
+    values["owners"] = [ProcessIdentity.from_dict(owner) for owner in json.loads(row["owners"])]
+    return Entry(**values)

@@ -1,0 +1,227 @@
+"""The meter of one session: every request is reserved in the ledger before it is sent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from environments.policies.base import BudgetExhausted, PolicyError, Usage
+from rl_cli.core.errors import RlCliError
+from rl_cli.spending.ledger import Books, Entry, Ledger
+from rl_cli.spending.limits import WARN_SHARE, WHOSE, Bound, Limits, OverBudget
+from rl_cli.spending.prices import PriceOf, price_list
+from rl_cli.spending.units import NOTHING, Amounts, in_words
+
+if TYPE_CHECKING:
+    from rl_cli.core.settings import Settings
+
+NO_PRICE = (
+    "the price of {model} is not known, and there is a budget in dollars: nothing is sent (set "
+    'prices.models."{model}" in the settings, or allow_unknown_prices: true to count it as $0)'
+)
+
+
+class SessionMeter:
+    """Implements `environments.policies.base.Meter`, and counts the time of the assistant's turns.
+
+    Args:
+        ledger: Where it is written.
+        limits: The budgets.
+        session_id: Whose session.
+        price_of: Dollars of a request; None where the price is not known.
+        allow_unknown: Count an unknown price as 0 dollars although there is a budget in dollars.
+        on_warning: Receives one line when a budget is 80 % used, once for each budget.
+        run_id: The run that the requests are made for, if they are.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        limits: Limits,
+        session_id: str,
+        price_of: PriceOf,
+        allow_unknown: bool = False,
+        on_warning: Callable[[str], None] | None = None,
+        run_id: str | None = None,
+    ) -> None:
+        self.ledger, self.limits = ledger, limits
+        self.session_id, self.run_id = session_id, run_id
+        self.price_of, self.allow_unknown = price_of, allow_unknown
+        self.warn = on_warning or (lambda line: None)
+        self._turn: Entry | None = None
+        self._turn_began = 0.0
+
+    @classmethod
+    def open(
+        cls,
+        home: str | Path,
+        settings: Settings,
+        session_id: str,
+        base_url: str | None = None,
+        on_warning: Callable[[str], None] | None = None,
+        run_id: str | None = None,
+    ) -> SessionMeter:
+        """The meter that the settings ask for.
+
+        Args:
+            base_url: Where the session's requests are sent; None: to the provider's own address.
+        """
+        prices = price_list(settings.prices.get("models") or {}, base_url)
+        limits = Limits.from_settings(settings)
+        unknown = settings.allow_unknown_prices
+        return cls(Ledger(home), limits, session_id, prices, unknown, on_warning, run_id)
+
+    def bounds(self) -> list[Bound]:
+        """What a request of now has to keep to."""
+        return self.limits.bounds(session=self.session_id, run=self.run_id, day=self.ledger.today())
+
+    def reserve(self, model: str, input_tokens: int, max_output_tokens: int) -> RequestReservation:
+        """Sets aside what the request may cost at most.
+
+        Raises:
+            BudgetExhausted: A budget does not allow it, or there is one in dollars and no price.
+            PolicyError: The ledger cannot be written; nothing may be spent then.
+        """
+        most = Usage(input_tokens, max_output_tokens)
+        dearest = Usage(input_tokens, max_output_tokens, cache_write_tokens=input_tokens)
+        prices = [self.price_of(model, usage) for usage in (most, dearest)]
+        known = [price for price in prices if price is not None]
+        bounds = self.bounds()
+        if not known and not self.allow_unknown and any("dollars" in bound.limits for bound in bounds):
+            raise BudgetExhausted(NO_PRICE.format(model=model))
+        entry = Entry(
+            "request",
+            amounts=Amounts(max(known, default=0.0), input_tokens + max_output_tokens),
+            least=Amounts(self.price_of(model, Usage(input_tokens)) or 0.0, input_tokens),
+            session=self.session_id,
+            run=self.run_id,
+            model=model,
+            priced=bool(known),
+            input_tokens=input_tokens,
+            output_tokens=max_output_tokens,
+        )
+        self._write(entry, bounds)
+        return RequestReservation(self, entry)
+
+    def turn_started(self) -> None:
+        """The assistant begins to work. A turn that has not ended goes on.
+
+        Raises:
+            BudgetExhausted: The session's hours or the day's have passed.
+            PolicyError: The ledger cannot be written.
+        """
+        if self._turn is None:
+            turn = Entry("turn", session=self.session_id)
+            self._write(turn, self.bounds())
+            self._turn, self._turn_began = turn, time.monotonic()
+
+    def turn_ended(self) -> None:
+        """It has answered, or was interrupted."""
+        if turn := self._turn:
+            turn.amounts, turn.state, self._turn = self._turn_amounts(), "settled", None
+            self._finish(turn)
+
+    def seconds_left(self) -> float | None:
+        """Seconds that the assistant may still work today in this session; None: as long as it takes."""
+        if not any("hours" in bound.limits for bound in self.bounds()):
+            return None
+        left = []
+        with self.ledger.reading() as books:
+            for bound in self.bounds():
+                if "hours" in bound.limits:
+                    totals = books.totals(bound.scope, bound.name, self._turn_id)
+                    used = totals.spent.hours + totals.reserved.hours + self._turn_amounts().hours
+                    left.append(bound.limits["hours"] - used)
+        return max(0.0, min(left)) * 3600
+
+    def spent(self) -> Amounts:
+        """What this session has taken so far, by all processes; its hours are those of finished turns."""
+        with self.ledger.reading() as books:
+            return books.totals("session", self.session_id).spent
+
+    @property
+    def _turn_id(self) -> str:
+        return self._turn.id if self._turn else ""
+
+    def _turn_amounts(self) -> Amounts:
+        return Amounts(hours=(time.monotonic() - self._turn_began) / 3600) if self._turn else NOTHING
+
+    def _write(self, entry: Entry, bounds: list[Bound]) -> None:
+        if self._turn and self._turn.day != self.ledger.today():  # midnight has passed
+            self.turn_ended()
+            self.turn_started()
+        lines: list[str] = []
+        try:
+            with self.ledger.writing() as books:
+                if turn := self._turn:  # so that a crash does not forget how long it has taken
+                    turn.amounts = turn.least = self._turn_amounts()
+                    books.put(turn)
+                books.check(entry, bounds)
+                books.put(entry)
+                lines = self._warnings(books)
+        except OverBudget as error:
+            raise BudgetExhausted(str(error)) from None
+        except RlCliError as error:
+            raise PolicyError(f"what is spent cannot be recorded, so nothing is sent: {error}") from error
+        for line in lines:
+            self.warn(line)
+
+    def _finish(self, entry: Entry) -> None:
+        lines: list[str] = []
+        error = self.ledger.finish(entry, lambda books: lines.extend(self._warnings(books)))
+        if error:  # what was answered is worth more than a complaint
+            lines = [f"what was spent is not recorded yet, its reservation stands: {error}"]
+        for line in lines:
+            self.warn(line)
+
+    def _warnings(self, books: Books) -> list[str]:
+        """One line for each budget of which 80 % is spent, unless somebody was told before."""
+        lines = []
+        for bound in self.bounds():
+            spent = books.totals(bound.scope, bound.name).spent
+            for unit, limit in bound.limits.items():
+                what = f"{bound.scope}/{bound.name}/{unit}/{limit:g}"
+                if limit and spent.of(unit) >= WARN_SHARE * limit and books.first_time(what):
+                    share = spent.of(unit) / limit
+                    used, budget = in_words(unit, spent.of(unit)), in_words(unit, limit)
+                    lines.append(f"{share:.0%} of {WHOSE[bound.scope]} budget is spent: {used} of {budget}")
+        return lines
+
+
+class RequestReservation:
+    """What was set aside for one request. The first of the three calls counts, the others do nothing."""
+
+    def __init__(self, meter: SessionMeter, entry: Entry) -> None:
+        self._meter, self._entry = meter, entry
+
+    def settle(self, usage: Usage) -> float:
+        """Returns dollars. A server that reports no tokens at all is settled by the estimate of the input."""
+        if not usage.input_tokens and not usage.output_tokens:
+            return self.settle_unknown(Usage(self._entry.input_tokens))
+        return self._close(usage, estimated=False)
+
+    def settle_unknown(self, usage: Usage) -> float:
+        """Settles by our own estimate; returns dollars."""
+        return self._close(usage, estimated=True)
+
+    def release(self) -> None:
+        """Nothing was billed."""
+        if self._entry.state == "reserved":
+            self._close(Usage(), estimated=False, state="released")
+
+    def _close(self, usage: Usage, estimated: bool, state: str = "settled") -> float:
+        entry = self._entry
+        if entry.state != "reserved":
+            return entry.amounts.dollars
+        dollars = self._meter.price_of(entry.model or "", usage) if state == "settled" else 0.0
+        entry.state, entry.estimated = state, estimated
+        entry.priced = entry.priced if dollars is None else True
+        if dollars is None:  # no price: it counts as what was reserved, which is 0 where that had none either
+            dollars = entry.amounts.dollars
+        entry.amounts = Amounts(dollars, usage.input_tokens + usage.output_tokens)
+        entry.input_tokens, entry.output_tokens = usage.input_tokens, usage.output_tokens
+        entry.cached_tokens, entry.cache_write_tokens = usage.cached_tokens, usage.cache_write_tokens
+        self._meter._finish(entry)
+        return dollars
