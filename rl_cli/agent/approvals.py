@@ -1,73 +1,148 @@
-"""Who may say yes to a call: a flag, or the person at the terminal."""
+"""Who may say yes to a call: the person's rules, a flag, an earlier answer, or the person at the terminal.
+
+Of what a model writes or a tool returns, nothing is looked at here but a call's arguments, and those only as
+what is asked for.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
-from collections.abc import Awaitable, Callable
+import shutil
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from rl_cli.core.json_text import to_json
-from tools.spec import ApprovalRequest, ToolSpec, Verdict
+from rl_cli.agent.approval_question import WILL, describe_call, visible
+from rl_cli.agent.approval_rules import Do, Rule, decide, default_for, exactly
+from rl_cli.agent.terminal_question import ask_on_terminal
+from rl_cli.core.redaction import redact
+from rl_cli.core.settings import answers_file, config_folder
+from rl_cli.core.settings import home as home_folder
+from rl_cli.core.settings_edit import add_answer
+from tools.spec import ApprovalRequest, Estimate, Verdict
 
-Approver = Callable[[ApprovalRequest], Awaitable[Verdict]]
+Ask = Callable[[str, Sequence[str]], Awaitable[str]]
+"""(question, keys of the answers) -> the line that was typed; "" for none."""
 
-YES = ("y", "yes", "是", "好", "可以")
-WILL = {
-    "execute": "run code on this computer",
-    "spend": "take this computer for a while, or cost money on a rented one",
-}
+ONCE = ("y", "yes", "是", "好", "可以")
+SESSION = ("s", "session", "本次会话")
+ALWAYS = ("a", "always", "总是")
+NO = ("", "n", "no", "否", "不", "不要")
+MOST_REMEMBERED = 2000
+"""Characters of a call's arguments that a rule in a file may hold; more cannot be read there."""
 
 
-def make_approver(yes: bool, interactive: bool) -> Approver:
-    """The approval policy of one command.
+class Approvals:
+    """The approval policy of one command or conversation; itself the `approve` of a CallContext.
 
-    Reading and writing are always allowed. Executing and spending are allowed by `yes`, else asked on the
-    terminal, else refused.
+    Where no rule fits: reading is allowed, writing inside the home folder too; writing elsewhere, executing
+    and spending are asked. Without a terminal to ask at, what is asked is refused. A call whose estimate is
+    more than the budgets leave is refused, whoever allows it.
 
     Args:
-        yes: The person approved everything beforehand (--yes).
-        interactive: There is a terminal to ask at.
+        rules: As `Settings.approvals`, strongest first.
+        yes: The person approved beforehand what would be asked (--yes); what is denied stays denied.
+        interactive: There is a person to ask.
+        ask: Asks the person; default: at the terminal.
+        home: RL_CLI_HOME; default: the one that holds.
+        budget_left: Why an estimate is more than the budgets leave, in one line, or None where it is not.
+
+    Raises:
+        BadUsage: A rule is malformed.
     """
-    one_question_at_a_time = asyncio.Lock()
 
-    async def approve(request: ApprovalRequest) -> Verdict:
+    def __init__(
+        self,
+        rules: Iterable[Mapping[str, Any]] = (),
+        yes: bool = False,
+        interactive: bool = False,
+        ask: Ask | None = None,
+        home: Path | None = None,
+        budget_left: Callable[[Estimate], str | None] | None = None,
+    ) -> None:
+        self.rules = [Rule.from_settings(rule) for rule in rules]
+        self._yes = yes
+        self._interactive = interactive
+        self._ask = ask or ask_on_terminal
+        self._home = home or home_folder()
+        self._budget_left = budget_left
+        self._one_question_at_a_time = asyncio.Lock()
+
+    async def __call__(self, request: ApprovalRequest) -> Verdict:
+        """Decides on one call; asks the person where it has to."""
+        do, rule = self._decide(request)
+        if do == "deny":
+            return Verdict(False, f"a rule of the person's forbids it ({_named(rule)})")
+        if request.estimate and self._budget_left:
+            too_much = await asyncio.to_thread(self._budget_left, request.estimate)
+            if too_much:
+                return Verdict(False, too_much)
+        if do == "allow" or self._yes:
+            return Verdict(True)
+        if not self._interactive:
+            will = WILL[request.spec.risk]
+            return Verdict(False, f"it may {will}; there is no terminal to ask at, and no --yes")
+        async with self._one_question_at_a_time:
+            if self._decide(request)[0] == "allow":  # an answer meanwhile covers this call too
+                return Verdict(True)
+            return await self._ask_person(request)
+
+    def allow_for_session(self, tool: str) -> None:
+        """The person allows all calls of the tools that fit the pattern, for as long as this object lives."""
+        self.rules.append(Rule.from_settings({"tool": tool, "do": "allow", "by": "session"}))
+
+    def _decide(self, request: ApprovalRequest) -> tuple[Do, Rule | None]:
         spec, arguments = request.spec, request.arguments
-        if yes or spec.risk in ("read", "write"):
-            return Verdict(True)
-        if not interactive:
-            return Verdict(False, f"it may {WILL[spec.risk]}; there is no terminal to ask at, and no --yes")
-        async with one_question_at_a_time:
-            answer = await _ask(spec, arguments)
-        if answer.strip().casefold() in YES:
-            return Verdict(True)
-        return Verdict(False, "the person said no")
+        default = default_for(spec, arguments, self._home, config_folder())
+        return decide(self.rules, spec.name, arguments, default)
 
-    return approve
-
-
-def describe_call(spec: ToolSpec, arguments: dict[str, Any]) -> str:
-    """A call as a person should see it before it runs, with nothing hidden by control characters."""
-    lines = [f"{spec.name} may {WILL.get(spec.risk, spec.risk)}:"]
-    lines += [f"  {name} = {_visible(to_json(value))}" for name, value in arguments.items()]
-    return "\n".join(lines)
-
-
-async def _ask(spec: ToolSpec, arguments: dict[str, Any]) -> str:
-    print(f"{describe_call(spec, arguments)}\nAllow it? [y/N] ", end="", file=sys.stderr, flush=True)
-    # Not in a thread: one that still waits for input when the command is interrupted cannot be ended.
-    loop = asyncio.get_running_loop()
-    ready = asyncio.Event()
-    terminal = sys.stdin.fileno()
-    loop.add_reader(terminal, ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(terminal)
-    return os.read(terminal, 4096).decode(errors="replace")
+    async def _ask_person(self, request: ApprovalRequest) -> Verdict:
+        spec, arguments = request.spec, request.arguments
+        whole = False
+        while True:
+            width = shutil.get_terminal_size().columns - 1
+            described, cut = describe_call(spec, arguments, request.estimate, width, whole)
+            offers = _offers(request, cut)
+            lines = [described, *(f"  {key}  {meaning}" for key, meaning in offers.items()), "Allow it?"]
+            try:
+                answer = (await self._ask("\n".join(lines), [*offers])).strip()
+            except (EOFError, KeyboardInterrupt):
+                answer = ""
+            word = answer.casefold()
+            if word == "v" and "v" in offers:
+                whole = True
+                continue
+            if word in SESSION and "s" in offers:
+                self.rules.append(exactly(spec.name, arguments, "session"))
+                return Verdict(True)
+            if word in ALWAYS and "a" in offers:
+                rule = exactly(spec.name, arguments, "remembered")
+                await asyncio.to_thread(add_answer, rule.to_settings())
+                self.rules.append(rule)
+                return Verdict(True)
+            return Verdict(True) if word in ONCE else Verdict(False, _reason(answer))
 
 
-def _visible(text: str) -> str:
-    """Characters that would move the cursor, turn the text round or show nothing, as escapes."""
-    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+def _offers(request: ApprovalRequest, cut: bool) -> dict[str, str]:
+    """The keys that a person can press, and what each means for this call."""
+    name, arguments = request.spec.name, request.arguments
+    covers = f"{name} with exactly these arguments" if arguments else f"every call of {name}"
+    offers = {"y": "yes, this once", "s": f"yes, for this session: {covers}"}
+    rule = exactly(name, arguments, "remembered").to_settings()
+    if len(str(rule)) <= MOST_REMEMBERED and redact(rule) == rule:
+        offers["a"] = f"always: the same, kept in {answers_file()}"
+    if cut:
+        offers["v"] = "show all of it first"
+    return offers | {"n": "no; any other words are a no too, and are passed on as the reason"}
+
+
+def _reason(answer: str) -> str:
+    first, _, rest = answer.partition(" ")
+    said = rest if first.casefold().rstrip(",.:;") in NO else answer
+    if not said.strip() or said.casefold() in NO:
+        return "the person said no"
+    return f"the person said no: {visible(said.strip())[:500]}"
+
+
+def _named(rule: Rule | None) -> str:
+    return visible(str(rule.to_settings()))[:300] if rule else ""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rl_cli.core.errors import BadUsage, did_you_mean
+from rl_cli.core.handwritten import short
 from rl_cli.core.settings_schema import check_address
 
 if TYPE_CHECKING:
@@ -205,6 +206,7 @@ def _from_environment(provider: Provider) -> str | None:
         return check_address(variable, text, "environment variable")
     from urllib.parse import urlsplit
 
+    text = f"localhost{text}" if text.startswith(":") else text
     parts = urlsplit(
         check_address(variable, text if "://" in text else f"http://{text}", "environment variable")
     )
@@ -217,11 +219,11 @@ def _from_environment(provider: Provider) -> str | None:
 def _unknown(name: str, settings: Settings) -> BadUsage:
     if name.startswith("run:"):
         return BadUsage(
-            f"'{name}' cannot answer yet: a run's checkpoint has to be served first",
+            f"'{short(name)}' cannot answer yet: a run's checkpoint has to be served first",
             "transformers serve CHECKPOINT, then --model openai/CHECKPOINT --base-url http://localhost:8000/v1",
         )
     names = [OPERATOR, "scripted/FILE", *(f"{p}/NAME" for p in [*PROVIDERS, *settings.endpoints])]
     return BadUsage(
-        f"unknown model '{name}'",
+        f"unknown model '{short(name)}'",
         f"{did_you_mean(name, list(dict.fromkeys(names)))}; names are provider/name",
     )

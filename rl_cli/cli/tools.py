@@ -95,7 +95,8 @@ async def call_tool(name: str, arguments: dict[str, Any], yes: bool = False) -> 
 
 
 async def _call(name: str, arguments: str | dict[str, Any], yes: bool) -> tuple[str, bool]:
-    from rl_cli.agent.approvals import make_approver
+    from rl_cli.agent.approvals import Approvals
+    from rl_cli.core.settings import load_settings
     from tools.dispatcher import CallContext, handle_function_call
     from tools.toolsets import TOOLSETS
 
@@ -103,7 +104,7 @@ async def _call(name: str, arguments: str | dict[str, Any], yes: bool) -> tuple[
         caller="cli",
         task_id=f"cli-{os.getpid()}",
         toolsets=tuple(TOOLSETS),
-        approve=make_approver(yes=yes, interactive=sys.stdin.isatty() and sys.stderr.isatty()),
+        approve=Approvals(load_settings().approvals, yes, sys.stdin.isatty() and sys.stderr.isatty()),
         result_limit=sys.maxsize,
     )
     text = await handle_function_call(name, arguments, context)

@@ -142,6 +142,12 @@ def parse_settings(content: bytes, source: str) -> dict[str, Any]:
     return {name: check_setting(name, value, source) for name, value in set_keys.items()}
 
 
+def parse_rules(content: bytes, source: str) -> list[dict[str, Any]]:
+    """The rules in a file of answers, each checked. Raises BadUsage, naming file and rule."""
+    rules: list[dict[str, Any]] = check_setting("approvals", _parse(content, source) or [], source)
+    return rules
+
+
 def loosened_by(content: bytes) -> list[str]:
     """What the working folder's file, with this content, would loosen: dotted names."""
     return loosened(parse_settings(content, str(folder_file())), _own_layers())
@@ -155,9 +161,7 @@ def _own_layers() -> list[Layer]:
         layers.append(Layer(str(path), read_settings_file(path), "user"))
     path = answers_file()
     if path.exists():
-        rules = _parse(read_bytes(path), str(path)) or []
-        checked = check_setting("approvals", rules, str(path))
-        layers.append(Layer(str(path), {"approvals": checked}, "remembered"))
+        layers.append(Layer(str(path), {"approvals": parse_rules(read_bytes(path), str(path))}, "remembered"))
     return layers
 
 

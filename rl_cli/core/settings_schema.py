@@ -209,21 +209,19 @@ def _rules(name: str, value: Any, origin: str) -> list[dict[str, Any]]:
     return [_RULE(f"{name}.{i}", rule, origin) for i, rule in enumerate(value)]
 
 
-_ENDPOINT = _fields(
-    {
-        "api": _one_of("openai", "anthropic"),
-        "base_url": check_address,
-        "key_env": _variable,
-        "window": _count,
-        "max_output_tokens": _count,
-        "reasoning_field": _one_of("reasoning_content", "reasoning"),
-        "merge_user_messages": _flag,
-        "stream": _flag,
-        "thinking": _thinking,
-        "headers": _by_name(_header, r"[A-Za-z0-9-]+", "header name"),
-    },
-    nullable="key_env",
-)
+ENDPOINT_FIELDS: dict[str, Check] = {
+    "api": _one_of("openai", "anthropic"),
+    "base_url": check_address,
+    "key_env": _variable,
+    "window": _count,
+    "max_output_tokens": _count,
+    "reasoning_field": _one_of("reasoning_content", "reasoning"),
+    "merge_user_messages": _flag,
+    "stream": _flag,
+    "thinking": _thinking,
+    "headers": _by_name(_header, r"[A-Za-z0-9-]+", "header name"),
+}
+_ENDPOINT = _fields(ENDPOINT_FIELDS, nullable="key_env")
 _RULE = _fields(
     {
         "tool": _text,
@@ -233,9 +231,8 @@ _RULE = _fields(
     required=("tool", "do"),
 )
 _LIMITS = _fields(dict.fromkeys(("dollars", "tokens", "gpu_hours", "hours"), _amount))
-_PRICE = _fields(
-    dict.fromkeys(("input", "output", "cache_read", "cache_write"), _amount), required=("input", "output")
-)
+PRICE_FIELDS = dict.fromkeys(("input", "output", "cache_read", "cache_write"), _amount)
+_PRICE = _fields(PRICE_FIELDS, required=("input", "output"))
 
 SETTINGS: dict[str, Setting] = {
     "model": Setting("The model that acts as the assistant, as provider/name.", _text),

@@ -1,0 +1,103 @@
+"""The question before a call: what it may do, its arguments, where, how long, at what cost.
+
+A model writes the arguments, so nothing in them may look like a part of the question: every line of an
+argument stands behind a mark of its own, what would move the cursor or show nothing is written as an escape,
+and what is too long to read is cut with its true length.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+from rl_cli.core.json_text import to_json
+from rl_cli.runs.times import duration
+from rl_cli.spending.units import money
+from tools.spec import Estimate, ToolSpec
+
+WILL = {
+    "read": "look something up",
+    "write": "change files",
+    "execute": "run code on this computer",
+    "spend": "take this computer for a while, or cost money on a rented one",
+}
+HEAD, TAIL = 600, 300
+"""Characters of an argument that are shown where it is longer than both."""
+GUTTER = "  | "
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Count as printable, and show nothing."""
+
+
+def describe_call(
+    spec: ToolSpec, arguments: Mapping[str, Any], estimate: Estimate | None, width: int, whole: bool = False
+) -> tuple[str, bool]:
+    """A call as a person should see it before it runs.
+
+    Args:
+        width: Columns of the terminal.
+        whole: Cut nothing.
+
+    Returns:
+        Lines of at most `width` columns (40 at least), and whether something was cut.
+    """
+    width = max(40, width)
+    lines = _wrapped(f"{spec.name} may {WILL[spec.risk]}:", "", "  ", width)
+    cut = False
+    for name, value in arguments.items():
+        text = to_json(value)
+        if whole or len(text) <= HEAD + TAIL:
+            lines += _wrapped(f"{name} = {visible(text)}", "  ", GUTTER, width)
+            continue
+        cut = True
+        lines += _wrapped(f"{name} = {visible(text[:HEAD])}", "  ", GUTTER, width)
+        left_out = len(text) - HEAD - TAIL
+        lines += [f"  ... {left_out:,} of its {len(text):,} characters are left out here ..."]
+        lines += _wrapped(visible(text[-TAIL:]), GUTTER, GUTTER, width)
+    for name, fact in facts(spec, estimate).items():
+        lines += _wrapped(f"{name}: {visible(fact)[:300]}", "  ", "    ", width)
+    return "\n".join(lines), cut
+
+
+def facts(spec: ToolSpec, estimate: Estimate | None) -> dict[str, str]:
+    """Where a call runs and what it takes, as far as is known; nothing for what only looks or writes."""
+    if estimate is None:
+        return {"time": "unknown", "cost": "unknown"} if spec.risk == "spend" else {}
+    gpu = f"{estimate.gpu_hours:.2g} GPU hours" if estimate.gpu_hours else ""
+    if estimate.dollars is None:
+        cost = "unknown"
+    elif estimate.dollars == 0:
+        cost = "0"
+    else:
+        cost = f"about {money(estimate.dollars)}"
+    known = {
+        "where": estimate.where,
+        "time": "unknown" if estimate.seconds is None else f"about {duration(estimate.seconds)}",
+        "cost": f"{cost} ({gpu})" if gpu else cost,
+        "estimated from": estimate.basis,
+    }
+    return {name: text for name, text in known.items() if text}
+
+
+def visible(text: str) -> str:
+    """Characters that would move the cursor, turn the text round, pile up or show nothing, as escapes."""
+    shown: list[str] = []
+    marks = 0
+    for c in text:
+        marks = marks + 1 if unicodedata.combining(c) else 0
+        hidden = not c.isprintable() or c in _BLANK or "\ufe00" <= c <= "\ufe0f" or marks > 2
+        hidden = hidden or "\u180b" <= c <= "\u180f" or "\U000e0100" <= c <= "\U000e01ef"
+        shown.append(c if not hidden else f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}")
+    return "".join(shown)
+
+
+def _wrapped(text: str, first: str, then: str, width: int) -> list[str]:
+    """`text` in lines of at most `width` columns; the first begins with `first`, the others with `then`."""
+    lines, line, used = [], first, len(first)
+    for c in text:
+        columns = 0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        if used + columns > width:
+            lines.append(line)
+            line, used = then, len(then)
+        line, used = line + c, used + columns
+    return [*lines, line]
