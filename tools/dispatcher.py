@@ -5,9 +5,9 @@
 Its own error types: unknown_tool, invalid_arguments, refused, timeout, cancelled, bad_usage, failed,
 internal_error; a tool adds its own with ToolError.
 
-Approval: "read" never asks. Everything else asks `context.approve`. Without one, operations tools may write
-but not execute or spend; everyday tools may do what they do in rollouts, rewards and batches (whose sandbox
-bounds them), and only write elsewhere.
+Approval: every call asks `context.approve`. Without one, operations tools may read and write but not execute
+or spend; everyday tools may do what they do in rollouts, rewards and batches (whose sandbox bounds them), and
+only read and write elsewhere.
 
 A call that is over its deadline or cancelled is told so: an async tool by CancelledError, with a few seconds
 to end what it started; a sync one by `context.cancelled`, and nobody waits for it any longer.
@@ -116,11 +116,9 @@ def _find(name: str, context: CallContext) -> ToolSpec:
 
 
 async def _approval(spec: ToolSpec, values: dict[str, Any], context: CallContext) -> Verdict:
-    if spec.risk == "read":
-        return Verdict(True)
     if context.approve is not None:
         return await context.approve(ApprovalRequest(spec, values, await _estimate(spec, values, context)))
-    if spec.risk == "write" or (context.caller in SANDBOXED and spec.toolset not in OPERATIONS):
+    if spec.risk in ("read", "write") or (context.caller in SANDBOXED and spec.toolset not in OPERATIONS):
         return Verdict(True)
     return Verdict(False, f"it would {spec.risk}, and there is nobody to approve that")
 

@@ -111,7 +111,7 @@ class CallContext:
     toolsets: tuple[str, ...]
     """Only their tools can be called."""
     approve: Callable[[ApprovalRequest], Awaitable[Verdict]] | None = None
-    """Asked before every call that does more than read; None see `tools.dispatcher`."""
+    """Asked before every call; None see `tools.dispatcher`."""
     deadline: float | None = None
     """No call goes on past this moment of time.monotonic()."""
     call_timeout: float = 300

@@ -188,6 +188,12 @@ def long(characters: int, lines: int = 0, quotes: bool = False) -> dict[str, Any
     return {"output": output, "exit_code": 0, "rows": [{"n": n, "word": "abc"} for n in range(lines)]}
 
 
+@tool(toolset=TOOLSET)
+async def read_it(what: str = "") -> dict[str, Any]:
+    """Reads."""
+    return {"read": what}
+
+
 @tool(toolset=TOOLSET, risk="write")
 async def write_it(what: str = "") -> dict[str, Any]:
     """Writes."""
