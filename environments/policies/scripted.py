@@ -13,6 +13,9 @@ Conditions look at the last message: `contains` (text in it, case ignored), `las
 it is), `ok` (whether that result says so). `repeat: true` lets a reply be used again. `{{ TOOL.path.to.value
 }}` is the value in the last result of TOOL (numbers index lists); a text that is nothing else keeps the
 value's type.
+
+Which replies were used travels on the messages (`provider_state`), so a session opened with an earlier
+conversation goes on in the script where that left off.
 """
 
 from __future__ import annotations
@@ -67,7 +70,7 @@ class Reply(_Strict):
 
 
 class ScriptedPolicy:
-    """Every session plays the script from the start."""
+    """Every session plays the script from the start, or goes on where the messages it is given left off."""
 
     def __init__(self, path: Path | str) -> None:
         """Raises BadUsage where the file cannot be read or is not a list of replies."""
@@ -92,12 +95,14 @@ class ScriptedPolicy:
         on_delta: OnDelta | None = None,
         bounds: Bounds | None = None,
     ) -> AsyncIterator[ScriptedSession]:
-        yield ScriptedSession(self.replies, on_delta)
+        yield ScriptedSession(self.name, self.replies, on_delta)
 
 
 class ScriptedSession:
-    def __init__(self, replies: list[Reply], on_delta: OnDelta | None) -> None:
-        self._left = list(replies)
+    def __init__(self, name: str, replies: list[Reply], on_delta: OnDelta | None) -> None:
+        self._name = name
+        self._replies = replies
+        self._used: set[int] = set()
         self._messages: list[Message] = []
         self._on_delta = on_delta
 
@@ -105,9 +110,12 @@ class ScriptedSession:
         """Raises PolicyError where no reply fits or a slot cannot be filled."""
         messages = self._messages + new_messages
         last = messages[-1] if messages else {"role": "user", "content": ""}
-        reply = next((r for r in self._left if _holds(r.when, last)), None)
-        if reply is None:
+        used = self._used | _used_before(new_messages, self._name)
+        left = (i for i, reply in enumerate(self._replies) if i not in used and _holds(reply.when, last))
+        chosen = next(left, None)
+        if chosen is None:
             raise PolicyError(f"the script has no reply left for: {(last['content'] or '')[:200]}")
+        reply = self._replies[chosen]
         results = {m["name"]: m["content"] for m in messages if m["role"] == "tool" and "name" in m}
         text = _fill(reply.text, results) if reply.text is not None else None
         turn = sum(m["role"] == "assistant" for m in messages)
@@ -116,13 +124,19 @@ class ScriptedSession:
             for i, call in enumerate(reply.tool_calls)
         ]
         message = assistant(text if text is None else str(text), calls)
-        if not reply.repeat:
-            self._left.remove(reply)
+        self._used = used if reply.repeat else used | {chosen}
+        message["provider_state"] = {"script": self._name, "used": sorted(self._used)}
         self._messages = [*messages, message]
         if self._on_delta and message["content"]:
             self._on_delta(TextDelta(message["content"]))
         finish = FinishReason.TOOL_CALLS if calls else FinishReason.STOP
         return Completion(message, finish, Usage(requests=1))
+
+
+def _used_before(messages: list[Message], script: str) -> set[int]:
+    """The replies that were used in a conversation which goes on here."""
+    states = (m.get("provider_state", {}) for m in messages if m["role"] == "assistant")
+    return {i for state in states if state.get("script") == script for i in state.get("used", [])}
 
 
 def _holds(when: When, last: Message) -> bool:

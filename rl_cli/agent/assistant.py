@@ -1,4 +1,4 @@
-"""The assistant of one session: takes requests, runs the loop with the rl tools, records what happens."""
+"""The assistant of one session: takes requests, runs the loop with the rl tools, keeps within the window."""
 
 from __future__ import annotations
 
@@ -9,23 +9,17 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from environments.agent_loop import (
-    AssistantMessage,
-    CallRecord,
-    Limits,
-    LoopEvent,
-    LoopResult,
-    StopReason,
-    ToolFinished,
-    ToolStarted,
-    run,
-)
-from environments.policies.base import Bounds, OnDelta, Policy, Sampling, Usage
+from environments.agent_loop import CallRecord, Limits, LoopEvent, LoopResult, Stop, StopReason, run
+from environments.policies.base import Bounds, Completion, OnDelta, Policy, Sampling, Usage
+from rl_cli.agent.guards import REASONS, TRIES, in_a_circle, is_empty, was_cut
 from rl_cli.agent.policy_session import PolicySession
+from rl_cli.agent.recorder import Recorder
 from rl_cli.agent.session_file import SessionFile
+from rl_cli.agent.shortening import Shortening, shorten_conversation
+from rl_cli.agent.window import is_full, result_limit, with_bounded_results
 from rl_cli.core.json_text import repair_surrogates
 from rl_cli.core.messages import Message, system, user
-from tools.dispatcher import CallContext, tool_schemas, tool_specs
+from tools.dispatcher import CallContext, tool_schemas
 
 if TYPE_CHECKING:
     from tools.dispatcher import ApprovalRequest, Verdict
@@ -33,8 +27,6 @@ if TYPE_CHECKING:
 TOOLSETS = ("rl",)
 MAX_TURNS = 200
 """A day of half-hourly checks is about 50 turns."""
-NOT_KEPT = frozenset({"refused"})
-"""Keys of the state that are of one turn."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +42,18 @@ class TurnResult:
     usage: Usage
     refused: bool
     """A call was refused: by a rule, the person, or a budget."""
+
+
+@dataclass
+class _Tries:
+    """What a turn has been allowed so far."""
+
+    empty: int = 0
+    cut: int = 0
+    overflows: int = 0
+    full: bool = False
+    """The loop was stopped to make room."""
+    may_shorten: bool = True
 
 
 @dataclass
@@ -72,6 +76,7 @@ class Assistant:
     """The model's context window in tokens; None: there is no limit (operator, scripts)."""
     bounds: Callable[[], Bounds] = Bounds
     """Asked at the start of each turn: who pays, and until when."""
+    toolsets: tuple[str, ...] = TOOLSETS
     state: dict[str, Any] = field(default_factory=dict)
     """CallContext.state of all calls: draft, run_id, seed, ... Restored from the session."""
 
@@ -88,90 +93,146 @@ class Assistant:
             OSError: The session file cannot be written.
             CancelledError: The task was cancelled; the session can be gone on with.
         """
-        bounds = self.bounds()
+        bounds, prompt = self.bounds(), self._system()
         self.state["refused"] = False
-        prompt = self._system()
+        recorder = Recorder(self.session, self.state, self.toolsets)
         if self.policy.name != self.session.history.model:
             self.session.record("model", model=self.policy.name)
         if prompt["content"] != self.session.history.system:
             self.session.record("system", content=prompt["content"])
+        recorder.keep_state()
         self.session.record("message", message=user(repair_surrogates(request)))
         try:
-            result = await self._run(prompt, bounds)
+            result = await self._answer(prompt, bounds, recorder)
         except asyncio.CancelledError:
             self.session.record("end", stop=StopReason.INTERRUPTED.value, error="cancelled")
             raise
-        self.session.record("end", stop=result.stop.value, error=result.error)
+        reason = result.error or REASONS.get(result.stop)
+        self.session.record("end", stop=result.stop.value, error=reason)
         refused = bool(self.state["refused"])
-        return TurnResult(result.stop, result.error, result.final_text, result.calls, result.usage, refused)
+        return TurnResult(result.stop, reason, result.final_text, recorder.calls, result.usage, refused)
+
+    async def compact(self) -> str:
+        """Summarises older turns as the person asked for. Returns one line that says what was done."""
+        done = await self._shorten(self.bounds(), whole_turns=True)
+        return done.told if done else "there is nothing to summarise yet"
 
     def change_model(self, policy: Policy, window: int | None) -> None:
         """Lets another model answer from the next turn on."""
         self.policy, self.window = policy, window
-
-    async def compact(self) -> str:
-        """Shortens the conversation as the person asked for. Returns one line that says what was done."""
-        return "nothing to summarise yet"
 
     async def close(self) -> None:
         """Ends the policy's session and gives the session file back."""
         await self._kept.close()
         self.session.close()
 
-    async def _run(self, prompt: Message, bounds: Bounds) -> LoopResult:
-        messages = [prompt, *self.session.history.messages()]
+    async def _answer(self, prompt: Message, bounds: Bounds, recorder: Recorder) -> LoopResult:
+        """Runs the loop; again where a reply was no reply, or the conversation had to be shortened."""
+        tries, usage = _Tries(), Usage()
+        while True:
+            result = await self._loop(prompt, bounds, recorder, tries)
+            recorder.not_run(result.messages)
+            usage += result.usage
+            again = await self._again(result, bounds, tries)
+            usage += again if isinstance(again, Usage) else Usage()
+            if again is None:
+                result.usage = usage
+                return result
+
+    async def _loop(self, prompt: Message, bounds: Bounds, recorder: Recorder, tries: _Tries) -> LoopResult:
+        limit = result_limit(self.window)
+        schemas = tool_schemas(self.toolsets)
+
+        async def before_request(_: list[Message]) -> Stop | None:
+            if stop := in_a_circle(recorder.calls):
+                return stop
+            if tries.may_shorten and is_full(self._messages(prompt, limit), schemas, self.window):
+                tries.full = True
+                return Stop(StopReason.OVERFLOW)
+            return None
+
+        def on_event(event: LoopEvent) -> None:
+            recorder(event)
+            self.on_event(event)
+
         new = await self._kept.take(
-            messages,
-            (self.policy, bounds, prompt["content"]),
+            self._messages(prompt, limit),
+            (self.policy, bounds, prompt["content"], limit),
             lambda: self.policy.open(
-                self.session.id,
-                tool_schemas(TOOLSETS),
-                Sampling(temperature=None),
-                on_delta=self.on_delta,
-                bounds=bounds,
+                self.session.id, schemas, Sampling(temperature=None), self.on_delta, bounds
             ),
         )
-        return await run(self._kept, new, self._context(bounds), Limits(max_turns=MAX_TURNS), self._on_event)
-
-    def _context(self, bounds: Bounds) -> CallContext:
-        return CallContext(
+        context = CallContext(
             caller="chat",
             task_id=self.session.id,
-            toolsets=TOOLSETS,
+            toolsets=self.toolsets,
             approve=self.approve,
             deadline=bounds.deadline,
+            result_limit=limit,
+            overflow_dir=self.session.folder,
             state=self.state,
             on_progress=self.on_progress,
             interrupted=self.interrupted,
-            overflow_dir=self.session.folder,
         )
+        limits = Limits(max_turns=max(0, MAX_TURNS - recorder.replies))
+        return await run(self._kept, new, context, limits, on_event, before_request)
 
-    def _on_event(self, event: LoopEvent) -> None:
-        """Everything is on record before it is shown or, for a call, before it runs."""
-        if isinstance(event, AssistantMessage):
-            self.session.record("message", message=event.message)
-        elif isinstance(event, ToolStarted):
-            spec = tool_specs(TOOLSETS).get(event.call["function"]["name"])
-            lasting = spec is not None and spec.risk in ("execute", "spend")
-            self.session.record("call", fsync=lasting, call=event.call)
-        elif isinstance(event, ToolFinished):
-            record = event.record
-            self._keep_state()
-            self.session.record(
-                "result",
-                call_id=record.id,
-                name=record.name,
-                ok=record.ok,
-                seconds=round(record.seconds, 3),
-                content=record.result,
-            )
-        self.on_event(event)
+    async def _again(self, result: LoopResult, bounds: Bounds, tries: _Tries) -> Usage | None:
+        """Prepares another go of the loop, and returns what that took; None where the turn ends here."""
+        if result.stop is StopReason.OVERFLOW:
+            return await self._after_overflow(result, bounds, tries)
+        last = self._kept.last
+        if last and was_cut(last, result.stop):
+            return self._after_cut(result, last, tries)
+        if last and result.stop is StopReason.FINISHED and is_empty(last.message):
+            tries.empty += 1
+            self._kept.spoil()  # it holds the empty message, which the history does not
+            if tries.empty < TRIES:
+                return Usage()
+            result.stop, result.error = StopReason.STUCK, f"the model answered nothing, {TRIES} times"
+        return None
 
-    def _keep_state(self) -> None:
-        """Before the result of the call that changed it: what is promised by a result is there."""
-        state = {key: value for key, value in self.state.items() if key not in NOT_KEPT}
-        if state != self.session.history.state:
-            self.session.record("state", state=state)
+    async def _after_overflow(self, result: LoopResult, bounds: Bounds, tries: _Tries) -> Usage | None:
+        planned, tries.full = tries.full, False
+        tries.overflows += not planned
+        if tries.overflows > 1:
+            result.error = f"even shortened, the conversation does not fit the model's window: {result.error}"
+            return None
+        done = await self._shorten(bounds)
+        if done is None and not planned:
+            result.error = f"one request alone does not fit the model's window: {result.error}"
+            return None
+        # Where shortening makes too little room, the server is asked all the same: our count is an estimate.
+        tries.may_shorten = done is not None and done.halved
+        return done.usage if done else Usage()
+
+    def _after_cut(self, result: LoopResult, last: Completion, tries: _Tries) -> Usage | None:
+        from prompts.loader import render
+
+        tries.cut += 1
+        self._kept.spoil()
+        why = "; ".join(last.call_errors)[:300] or "the output limit was reached"
+        if tries.cut < TRIES:
+            self.session.record("message", message=user(render("cut_off", why=why)), by="rl-cli")
+            return Usage()
+        result.error = (
+            f"{TRIES} replies of the model ended before they were complete ({why}); ask for less at a time, "
+            "or raise the endpoint's max_output_tokens"
+        )
+        result.stop = StopReason.TOKEN_LIMIT if result.stop is StopReason.TOKEN_LIMIT else StopReason.STUCK
+        return None
+
+    async def _shorten(self, bounds: Bounds, whole_turns: bool = False) -> Shortening | None:
+        done = await shorten_conversation(
+            self.session, self.policy, self.window, self.toolsets, bounds, self.interrupted, whole_turns
+        )
+        if done:
+            self._kept.spoil()
+            self.on_notice(done.told)
+        return done
+
+    def _messages(self, prompt: Message, limit: int) -> list[Message]:
+        return [prompt, *with_bounded_results(self.session.history.messages(), limit)]
 
     def _system(self) -> Message:
         from prompts.loader import render

@@ -81,7 +81,11 @@ class History:
 
     def messages(self) -> list[Message]:
         """The conversation without the system prompt: the summary, if there is one, and what followed."""
-        messages: list[Message] = [] if self.summary is None else [user(self.summary)]
+        return [*([] if self.summary is None else [user(self.summary)]), *self.since_summary()]
+
+    def since_summary(self) -> list[Message]:
+        """The messages that no summary stands for."""
+        messages: list[Message] = []
         seen: set[str] = set()
         for entry in self._entries:
             calls = entry.message.get("tool_calls", [])

@@ -21,6 +21,8 @@ class PolicySession:
         self._key: Any = None
         self._held = 0
         self._sound = False
+        self.last: Completion | None = None
+        """The newest answer."""
 
     async def take(self, messages: list[Message], key: Any, opener: Opener) -> list[Message]:
         """Makes a session ready to answer `messages`, and returns those that it has not been given.
@@ -45,6 +47,7 @@ class PolicySession:
         completion = await self._session.complete(new_messages)
         self._held += len(new_messages) + 1
         self._sound = True
+        self.last = completion
         return completion
 
     def spoil(self) -> None:

@@ -1,0 +1,105 @@
+"""What a session's records say was asked, done and started: the part of a summary that no model writes.
+
+It is kept with each compaction and grows from one to the next, so that nothing is done twice because a model
+forgot to mention it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from rl_cli.core.messages import Message
+
+MOST_REQUESTS = 30
+MOST_CHANGES = 15
+"""The newest ones; what was executed or paid for is never left out."""
+TELLING = ("run_id", "id", "state", "environment", "profile", "backend", "step", "file", "changed")
+"""Keys of a result that are worth a place, where their values are short."""
+
+
+def add(digest: dict[str, Any], messages: list[Message], risks: Mapping[str, str]) -> dict[str, Any]:
+    """The digest with `messages` taken in.
+
+    Args:
+        digest: An earlier one, or {}.
+        messages: Well formed: each call is followed by its result.
+        risks: Tool name -> risk; calls of unknown tools and those that only read are left out.
+
+    Returns:
+        {"requests": [{"asked", "answered"}], "done": [{"risk", "what"}], "runs": {run id: state}}
+    """
+    requests = [dict(request) for request in digest.get("requests", [])]
+    done = list(digest.get("done", []))
+    runs = dict(digest.get("runs", {}))
+    results = {m.get("tool_call_id"): m["content"] or "" for m in messages if m["role"] == "tool"}
+    for message in messages:
+        text = message["content"] or ""
+        if message["role"] == "user":
+            asked = _short(text, 400)
+            if not requests or requests[-1]["asked"] != asked:  # it is, where a turn was divided before
+                requests.append({"asked": asked, "answered": None})
+        elif message["role"] == "assistant":
+            if text and requests:
+                requests[-1]["answered"] = _short(text, 240)
+            for call in message.get("tool_calls", []):
+                name, result = call["function"]["name"], _read(results.get(call["id"], ""))
+                runs |= _runs_in(result)
+                if risks.get(name, "read") != "read":
+                    what = f"{name}({_short(call['function']['arguments'], 200)}): {_outcome(result)}"
+                    done.append({"risk": risks[name], "what": what})
+    changes = [row for row in done if row["risk"] == "write"]
+    dropped = {id(row) for row in changes[:-MOST_CHANGES]}
+    return {
+        "requests": requests
+        if len(requests) <= MOST_REQUESTS
+        else requests[:1] + requests[1 - MOST_REQUESTS :],
+        "done": [row for row in done if id(row) not in dropped],
+        "runs": runs,
+    }
+
+
+def as_texts(digest: dict[str, Any]) -> dict[str, str]:
+    """The digest as the three lists of the prompt `summary`."""
+    requests = [
+        f'- "{row["asked"]}" -> ' + (f'"{row["answered"]}"' if row["answered"] else "no answer yet")
+        for row in digest.get("requests", [])
+    ]
+    done = [f"- {row['what']}" for row in digest.get("done", [])]
+    runs = [f"- {run_id}: {state}" for run_id, state in digest.get("runs", {}).items()]
+    lists = {"requests": requests, "done": done, "runs": runs}
+    return {name: "\n".join(lines) or "- none" for name, lines in lists.items()}
+
+
+def _outcome(result: dict[str, Any]) -> str:
+    if not result.get("ok"):
+        error = result.get("error") if isinstance(result.get("error"), dict) else {}
+        return _short(f"{error.get('type', 'failed')}: {error.get('message', '')}", 200)  # type: ignore[union-attr]
+    told = {key: result[key] for key in TELLING if key in result}
+    return _short("done" + "".join(f", {key} {_text(value)}" for key, value in told.items()), 300)
+
+
+def _runs_in(result: dict[str, Any]) -> dict[str, str]:
+    """The run that a result tells of, with its state as of then."""
+    run = result.get("run") if isinstance(result.get("run"), dict) else result
+    run_id = run.get("run_id") or run.get("id")  # type: ignore[union-attr]
+    state = run.get("state")  # type: ignore[union-attr]
+    return {run_id: state} if isinstance(run_id, str) and isinstance(state, str) else {}
+
+
+def _read(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _short(text: str, limit: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,88 @@
+"""When to end a turn that leads nowhere. Pure functions over what happened in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from environments.agent_loop import CallRecord, Stop, StopReason
+from environments.policies.base import Completion
+from rl_cli.core.messages import Message
+
+SAME_FAILURES = 3
+"""The same call, failed this often in a row."""
+SAME_RESULTS = 4
+"""The same call with the same result, this often in a row."""
+TRIES = 3
+"""Requests that may be answered by nothing, or by a call that was cut off, in one turn."""
+
+REASONS = {
+    StopReason.MAX_TURNS: "it took too many requests; say 'go on' to let it go on",
+    StopReason.DEADLINE: "the time that was allowed is over",
+    StopReason.TOKEN_LIMIT: "the answer was cut off at the model's output limit; say 'go on' for the rest",
+    StopReason.INTERRUPTED: "interrupted",
+}
+"""What a person reads where a stop brings no words of its own."""
+
+
+def in_a_circle(records: Sequence[CallRecord]) -> Stop | None:
+    """A Stop where the calls of this turn, oldest first, end in one that is repeated without effect."""
+    if not records:
+        return None
+    last = records[-1]
+    same_call = _run_of(records, lambda r: _call(r) == _call(last))
+    failures = _run_of(same_call, lambda r: not r.ok)
+    if len(failures) >= SAME_FAILURES:
+        why = f"{last.name} failed {len(failures)} times in a row with the same arguments: {_message(last)}"
+        return Stop(StopReason.STUCK, why)
+    results = _run_of(same_call, lambda r: r.result == last.result)
+    if len(results) >= SAME_RESULTS and not _waits(last):
+        return Stop(
+            StopReason.STUCK, f"{last.name} was called {len(results)} times in a row, with the same result"
+        )
+    return None
+
+
+def is_empty(message: Message) -> bool:
+    """Neither words nor a call. Thinking alone is no answer."""
+    return not (message["content"] or "").strip() and not message.get("tool_calls")
+
+
+def was_cut(completion: Completion, stop: StopReason) -> bool:
+    """The last reply of a loop ended in the middle of a call, or before it said anything."""
+    unusable = bool(completion.call_errors)
+    if stop is StopReason.TOKEN_LIMIT:
+        return unusable or bool(completion.message.get("tool_calls")) or is_empty(completion.message)
+    return stop is StopReason.FINISHED and unusable
+
+
+def _run_of(records: Sequence[CallRecord], holds: Callable[[CallRecord], bool]) -> list[CallRecord]:
+    """The records at the end for which `holds`, without a gap."""
+    run = []
+    for record in reversed(records):
+        if not holds(record):
+            break
+        run.append(record)
+    return run[::-1]
+
+
+def _call(record: CallRecord) -> tuple[str, str]:
+    try:
+        arguments = json.dumps(json.loads(record.arguments or "{}"), sort_keys=True)
+    except (ValueError, RecursionError):
+        arguments = record.arguments
+    return record.name, arguments
+
+
+def _waits(record: CallRecord) -> bool:
+    """A wait may well end with nothing new; it costs nothing, and the supervisor watches the run."""
+    try:
+        arguments = json.loads(record.arguments or "{}")
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(arguments, dict) and arguments.get("wait") is True
+
+
+def _message(record: CallRecord) -> str:
+    error = json.loads(record.result).get("error", {})
+    return " ".join(str(error.get("message", error)).split())[:200]

@@ -1,0 +1,58 @@
+"""Writes what happens in a turn to the session's file, each thing before it is shown or run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from environments.agent_loop import AssistantMessage, CallRecord, LoopEvent, ToolFinished, ToolStarted
+from rl_cli.agent.guards import is_empty
+from rl_cli.agent.session_file import SessionFile
+from rl_cli.core.messages import Message
+from tools.dispatcher import tool_specs
+
+NOT_KEPT = frozenset({"refused"})
+"""Keys of the state that are of one turn."""
+
+
+class Recorder:
+    """Of one turn."""
+
+    def __init__(self, session: SessionFile, state: dict[str, Any], toolsets: tuple[str, ...]) -> None:
+        self._session = session
+        self._state = state
+        self._risks = {name: spec.risk for name, spec in tool_specs(toolsets).items()}
+        self.calls: list[CallRecord] = []
+        self.replies = 0
+        """Completions, empty ones included."""
+
+    def __call__(self, event: LoopEvent) -> None:
+        if isinstance(event, AssistantMessage):
+            self.replies += 1
+            if not is_empty(event.message):  # endpoints refuse a conversation with empty messages
+                self._session.record("message", message=event.message)
+        elif isinstance(event, ToolStarted):
+            risk = self._risks.get(event.call["function"]["name"])
+            self._session.record("call", fsync=risk in ("execute", "spend"), call=event.call)
+        elif isinstance(event, ToolFinished):
+            record = event.record
+            self.calls.append(record)
+            self.keep_state()
+            self._result(record.id, record.name, record.ok, record.result, seconds=round(record.seconds, 3))
+
+    def not_run(self, messages: list[Message]) -> None:
+        """Records the results that the loop gave to calls without running them."""
+        results = {m["tool_call_id"]: m for m in messages if m["role"] == "tool"}
+        for call in self._session.history.unanswered():
+            if call["id"] in results:
+                self._result(
+                    call["id"], call["function"]["name"], False, results[call["id"]]["content"] or ""
+                )
+
+    def keep_state(self) -> None:
+        """Before the result of the call that changed it: what a result promises is there after a crash."""
+        state = {key: value for key, value in self._state.items() if key not in NOT_KEPT}
+        if state != self._session.history.state:
+            self._session.record("state", state=state)
+
+    def _result(self, call_id: str, name: str, ok: bool, content: str, **more: Any) -> None:
+        self._session.record("result", call_id=call_id, name=name, ok=ok, content=content, **more)

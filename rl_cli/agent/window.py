@@ -1,0 +1,86 @@
+"""How much of a model's context window a conversation takes, estimated without a tokenizer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rl_cli.core.json_text import to_json
+from rl_cli.core.messages import Message
+from tools.results import as_text, ends
+
+ASCII_CHARACTERS_PER_TOKEN = 3.5
+"""Of English, code and JSON; a little more than most tokenizers need."""
+MESSAGE_TOKENS = 6
+"""What a chat template puts around a message."""
+MOST_FOR_THE_ANSWER = 8192
+FULL = 0.85
+"""Of the room for the conversation: above it, older turns are summarised before the next request."""
+KEPT = 0.25
+"""Of the same: the newest messages that are kept as they are."""
+RESULT_SHARE = 8
+"""No tool result is longer than this part of the window."""
+LONGEST_RESULT = 40_000
+SHORTEST_RESULT = 2_000
+"""Characters; the second holds for the smallest window."""
+
+
+def tokens_of(text: str) -> int:
+    """An estimate: 3.5 ASCII characters are a token, any other character is one."""
+    ascii_only = len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
+    return int(ascii_only / ASCII_CHARACTERS_PER_TOKEN) + len(text) - ascii_only
+
+
+def tokens_of_messages(messages: list[Message]) -> int:
+    return sum(map(_tokens_of_message, messages))
+
+
+def room(window: int) -> int:
+    """Tokens of a window that the conversation may take; the rest is for the answer."""
+    return window - min(MOST_FOR_THE_ANSWER, window // 4)
+
+
+def is_full(messages: list[Message], tools: list[dict[str, Any]], window: int | None) -> bool:
+    """Is it time to summarise?"""
+    if window is None:
+        return False
+    return tokens_of_messages(messages) + tokens_of(to_json(tools)) > FULL * room(window)
+
+
+def result_limit(window: int | None) -> int:
+    """The most characters of one tool result."""
+    if window is None:
+        return LONGEST_RESULT
+    share = int(window / RESULT_SHARE * ASCII_CHARACTERS_PER_TOKEN)
+    return max(SHORTEST_RESULT, min(LONGEST_RESULT, share))
+
+
+def with_bounded_results(messages: list[Message], limit: int) -> list[Message]:
+    """The messages, with tool results of at most about `limit` characters."""
+    return [
+        {**m, "content": shortened(m["content"] or "", limit)} if m["role"] == "tool" else m for m in messages
+    ]
+
+
+def shortened(content: str, limit: int) -> str:
+    """A tool result with head and tail kept; where the whole of it lies is kept too."""
+    if len(content) <= limit:
+        return content
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        return ends(content, limit)
+    whole = value.pop("truncated", None)
+    short = json.loads(as_text({"ok": True, **value}, limit, None, ""))
+    return to_json({**short, "truncated": whole} if isinstance(whole, dict) else short)
+
+
+def _tokens_of_message(message: Message) -> int:
+    texts = [message["content"] or "", message.get("reasoning", "")]
+    for call in message.get("tool_calls", []):
+        texts += [call["id"], call["function"]["name"], call["function"]["arguments"]]
+    state = message.get("provider_state")
+    opaque = tokens_of(to_json(state)) if state else 0
+    return MESSAGE_TOKENS + max(opaque, sum(map(tokens_of, texts)))
