@@ -54,7 +54,7 @@ def events_of(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
         return
     yield {"type": "message_start", "message": {"usage": message.get("usage")}}
     content = message.get("content")
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+    blocks = content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
     for index, block in enumerate(blocks):
         yield {"type": "content_block_start", "index": index, "content_block": block}
         yield {"type": "content_block_stop", "index": index}

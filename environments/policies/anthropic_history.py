@@ -122,8 +122,9 @@ def _assistant_blocks(
             blocks.append(_text(block["text"]))
         elif block["type"] in THINKING and (unsigned or block.get("signature") or block.get("data")):
             blocks.append(dict(block))
-    # The API takes no turn of nothing but thinking.
-    return blocks if any(block["type"] not in THINKING for block in blocks) else []
+    while blocks and blocks[-1]["type"] in THINKING:  # the token limit came while it thought
+        blocks.pop()
+    return blocks
 
 
 def _kept_blocks(message: Message, origin: str) -> list[Block] | None:
