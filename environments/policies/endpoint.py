@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from rl_cli.core.redaction import remember
+from rl_cli.core.secret_values import is_secret_name
+
 
 @dataclass(frozen=True)
 class Endpoint:
@@ -35,6 +38,11 @@ class Endpoint:
     "high", "xhigh", "max": the same with an effort; a number: at most so many tokens; "disabled": never."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Sent with every request."""
+
+    def __post_init__(self) -> None:
+        secret = [value for name, value in self.headers.items() if is_secret_name(name)]
+        for value in [self.api_key or "", *secret]:
+            remember(value)  # masked wherever a server repeats it
 
     @property
     def name(self) -> str:

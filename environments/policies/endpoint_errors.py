@@ -46,7 +46,10 @@ _MAYBE_BILLED = frozenset({408, 499, 502, 504, 524})
 
 _NEVER_SENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError"})
 _UNUSABLE = frozenset({"UnsupportedProtocol", "InvalidURL", "LocalProtocolError"})
-_ACCOUNT = re.compile(r"\b(?:org|proj|user|req|acct|ws|wrkspc)[-_][A-Za-z0-9]{6,}\b")
+_ACCOUNT = re.compile(
+    r"\b(?:org|proj|user|req|acct|ws|wrkspc)[-_][A-Za-z0-9]{6,}|\b(?:sk|pk|rk)[-_][\w*.-]*[\w*]",
+    re.IGNORECASE,
+)
 
 
 class CutStream(Exception):
