@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from environments.policies.anthropic_block import Block, as_text, gap_before
 from environments.policies.anthropic_events import counted
 from environments.policies.anthropic_history import PROVIDER, THINKING
 from environments.policies.base import (
@@ -37,24 +38,6 @@ STOPS = {
 
 
 @dataclass
-class _Block:
-    type: str
-    text: str = ""
-    """Text, thinking, the arguments' JSON text in pieces, or redacted data."""
-    signature: str = ""
-    id: str = ""
-    name: str = ""
-    input: str = ""
-    """Arguments that stood in the block's start; pieces that follow replace them."""
-    stopped: bool = False
-
-    @property
-    def arguments(self) -> str:
-        text = self.text if self.text.strip() else self.input
-        return "{}" if text.strip() in ("", "null") else text
-
-
-@dataclass
 class MessageBuilder:
     """Puts one message together; feed it every event, then ask for the completion."""
 
@@ -68,8 +51,8 @@ class MessageBuilder:
     """Characters of the message so far, thinking and arguments included."""
     stopped: bool = False
     """Whether the final event came."""
-    _blocks: list[_Block] = field(default_factory=list)
-    _by_index: dict[str, _Block] = field(default_factory=dict)
+    _blocks: list[Block] = field(default_factory=list)
+    _by_index: dict[str, Block] = field(default_factory=dict)
     _delta_seen: bool = False
 
     @property
@@ -114,25 +97,25 @@ class MessageBuilder:
         named = STOPS.get(str(self.stop_reason).casefold())
         errors = self._drop_unusable(cut=named is FinishReason.LENGTH)
         calls = self._calls()
-        text, reasoning = _joined(self._blocks, "text"), _joined(self._blocks, "thinking")
+        text, reasoning = self._said("text"), self._said("thinking")
         message = assistant(text or None, calls)
         if reasoning:
             message["reasoning"] = reasoning
         if any(block.type in THINKING for block in self._blocks):
-            message["provider_state"] = {PROVIDER: {"content": [_kept(block) for block in self._blocks]}}
+            message["provider_state"] = {PROVIDER: {"content": [block.kept() for block in self._blocks]}}
         if named is None or (self.stop_reason == "pause_turn" and calls):
             named = FinishReason.TOOL_CALLS if calls else FinishReason.STOP
         return Completion(message, named, self.usage or Usage(requests=1), call_errors=errors)
 
-    def _open(self, index: Any, content: dict[str, Any]) -> _Block:
+    def _open(self, index: Any, content: dict[str, Any]) -> Block:
         kind = content.get("type")
-        block = _Block(str(kind), signature=_text(content.get("signature")))
+        block = Block(str(kind), signature=as_text(content.get("signature")))
         if kind == "tool_use":
-            block.id, block.name = _text(content.get("id")), _text(content.get("name")).strip()
-            block.input = _text(content.get("input"))
+            block.id, block.name = as_text(content.get("id")), as_text(content.get("name")).strip()
+            block.input = as_text(content.get("input"))
         self._blocks.append(block)
         self._by_index[str(index)] = block
-        self._say(block, _text(content.get({"redacted_thinking": "data"}.get(block.type, block.type))))
+        self._say(block, as_text(content.get({"redacted_thinking": "data"}.get(block.type, block.type))))
         return block
 
     def _extend(self, index: Any, delta: dict[str, Any]) -> None:
@@ -145,22 +128,32 @@ class MessageBuilder:
         if block is None or block.type != block_type:  # its start was lost
             block = self._open(index, {"type": block_type})
         if key == "signature":
-            block.signature += _text(delta.get(key))
+            block.signature += as_text(delta.get(key))
         else:
-            self._say(block, _text(delta.get(key)))
+            self._say(block, as_text(delta.get(key)))
 
-    def _at(self, index: Any) -> _Block | None:
+    def _at(self, index: Any) -> Block | None:
         if index is None:
             return self._blocks[-1] if self._blocks else None
         return self._by_index.get(str(index))
 
-    def _say(self, block: _Block, text: str) -> None:
+    def _say(self, block: Block, text: str) -> None:
+        if not text:
+            return
+        if not block.text:
+            block.gap = gap_before(block, self._blocks)
+            shown = block.gap + text
+        else:
+            shown = text
         block.text += text
         self.received += len(text)
-        if self.on_delta and text and block.type == "text":
-            self.on_delta(TextDelta(text))
-        elif self.on_delta and text and block.type == "thinking":
-            self.on_delta(ReasoningDelta(text))
+        if self.on_delta and block.type == "text":
+            self.on_delta(TextDelta(shown))
+        elif self.on_delta and block.type == "thinking":
+            self.on_delta(ReasoningDelta(shown))
+
+    def _said(self, kind: str) -> str:
+        return "".join(block.gap + block.text for block in self._blocks if block.type == kind)
 
     def _drop_unusable(self, cut: bool) -> list[str]:
         errors = []
@@ -176,7 +169,7 @@ class MessageBuilder:
                 self._blocks.remove(block)
         return errors
 
-    def _whole(self, block: _Block) -> bool:
+    def _whole(self, block: Block) -> bool:
         """Whether a call of a message that hit the token limit surely has all its arguments."""
         if block is self._blocks[-1] and not block.text.strip():
             return False  # nothing was written yet, or the server parsed what there was
@@ -214,31 +207,5 @@ DELTAS = {
 """Type of a delta -> type of the block it belongs to, and the key of its piece."""
 
 
-def _joined(blocks: list[_Block], kind: str) -> str:
-    """The texts of one kind; a blank line where something else stands between them."""
-    text, last = "", None
-    for number, block in enumerate(blocks):
-        if block.type == kind and block.text:
-            gap = last is not None and (number > last + 1 or kind == "thinking")
-            text += ("\n\n" if gap and not text.endswith("\n") else "") + block.text
-            last = number
-    return text
-
-
-def _kept(block: _Block) -> dict[str, Any]:
-    if block.type == "tool_use":
-        return {"type": "tool_use", "id": block.id}
-    if block.type == "thinking":
-        return {"type": "thinking", "thinking": block.text, "signature": block.signature}
-    return {"type": block.type, "text" if block.type == "text" else "data": block.text}
-
-
 def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _text(value: Any) -> str:
-    """Text where text belongs; an object that a server already parsed becomes its JSON text again."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) and value else ""
