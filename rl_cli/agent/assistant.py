@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tools.dispatcher import ApprovalRequest, Verdict
 
 TOOLSETS = ("rl",)
+START = "rl_start_training"
 MAX_TURNS = 200
 """A day of half-hourly checks is about 50 turns."""
 
@@ -84,6 +85,8 @@ class Assistant:
         self.state.update(self.session.history.state)
         if self.seed is not None:
             self.state["seed"] = self.seed
+        if any(call["function"]["name"] == START for call in self.session.history.unanswered()):
+            self.state.pop("run_id", None)  # it may have started another one, which is then the newest
         self._kept = PolicySession()
 
     async def turn(self, request: str) -> TurnResult:
@@ -213,7 +216,7 @@ class Assistant:
         self._kept.spoil()
         why = "; ".join(last.call_errors)[:300] or "the output limit was reached"
         if tries.cut < TRIES:
-            self.session.record("message", message=user(render("cut_off", why=why)), by="rl-cli")
+            self.session.record("message", by="rl-cli", message=user(render("cut_off", why=why)))
             return Usage()
         result.error = (
             f"{TRIES} replies of the model ended before they were complete ({why}); ask for less at a time, "

@@ -21,13 +21,19 @@ class Step:
 
     def result(self) -> Result | None:
         """The result if it can be read and is ok."""
-        if self.content is None:
-            return None
+        result = self._read()
+        return result if result and result.ok else None
+
+    def error_kind(self) -> str:
+        """The type of the error that the result is; "" where it is none."""
+        result = self._read()
+        return result.kind if result else ""
+
+    def _read(self) -> Result | None:
         try:
-            result = Result(self.name, self.content)
+            return None if self.content is None else Result(self.name, self.content)
         except Unreadable:
             return None
-        return result if result.ok else None
 
 
 @dataclass
@@ -67,6 +73,14 @@ class Conversation:
                     if isinstance(name, str):
                         return name, key == "environment"
         return None
+
+    def start_is_unknown(self) -> bool:
+        """An earlier turn was cut off while it started a run: nobody knows whether that run exists."""
+        for turn in reversed(self.earlier):
+            for step in reversed(turn.steps):
+                if step.name == "rl_start_training":
+                    return step.error_kind() == "result_unknown"
+        return False
 
     def last_changes(self) -> dict[str, Any]:
         """What earlier turns had changed in the draft, as the config tool last reported it."""

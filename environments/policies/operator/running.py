@@ -88,7 +88,7 @@ def stop(intent: Stop, say: Voice, conversation: Conversation) -> Procedure:
             ) + run_lines(active, say)
     lines = []
     for target in targets:
-        what = target or say("the newest run", "最新的运行")
+        what = target or say("the run", "运行")
         stopped = yield from must(
             Call(
                 "rl_stop_training",

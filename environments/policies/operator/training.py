@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from environments.policies.operator.answers import config_line, failure_text, settings_line
+from environments.policies.operator.answers import (
+    ENDED,
+    config_line,
+    failure_text,
+    run_lines,
+    settings_line,
+)
 from environments.policies.operator.choosing import NotChosen
 from environments.policies.operator.conversation import Conversation
 from environments.policies.operator.intents import TestInference, Train
@@ -52,6 +58,8 @@ def _start(
     intent: Train, say: Voice, conversation: Conversation
 ) -> Generator[Call, Result, tuple[Result, list[str]]]:
     """Everything up to a started run: the result of rl_start_training, and what the report must repeat."""
+    if conversation.start_is_unknown() and not intent.anyway:
+        yield from _look_for_a_start_that_was_cut_off(say)
     draft = yield from prepare(intent, say, conversation, _plan(intent, say))
     config = config_line(draft.config, say)
     begun = say(f"Config: {config}. Before training I test inference.", f"配置：{config}。训练前先测试推理。")
@@ -76,6 +84,30 @@ def _start(
         f"推理测试：{tested.figures}；{verdict}。启动训练。",
     )
     return (yield from must(Call("rl_start_training", {}, line))), draft.notes
+
+
+def _look_for_a_start_that_was_cut_off(say: Voice) -> Generator[Call, Result, None]:
+    """Nothing is started twice because nobody heard that it had been started; raises NotStarted."""
+    listing = yield from must(
+        Call(
+            "rl_list_runs",
+            {},
+            say(
+                "An earlier start was cut off. First: is that run there?",
+                "上一次启动被中断，先看那个运行是否存在。",
+            ),
+        )
+    )
+    active = [row for row in listing.rows("runs") if row.get("state") not in ENDED]
+    if active:
+        raise NotStarted(
+            say(
+                "An earlier start was cut off, and a run goes on, so I started no other one:\n",
+                "上一次启动被中断，而有运行正在进行，因此没有再启动：\n",
+            )
+            + run_lines(active, say)
+            + say("\nTo start another one all the same, say: train anyway", "\n仍要启动，请说：还是要训练")
+        )
 
 
 def _plan(intent: Train, say: Voice) -> str:

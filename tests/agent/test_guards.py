@@ -1,0 +1,106 @@
+"""Turns that lead nowhere end after a few tries, with a clear reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from environments.agent_loop import CallRecord, StopReason
+from environments.policies.base import Completion, FinishReason, Usage
+from rl_cli.agent.guards import in_a_circle
+from rl_cli.core.messages import assistant, tool_call
+from tests.agent.talk import Playing, calls, check_well_formed, events, talk
+
+
+def record(name: str, arguments: str = "{}", ok: bool = True, result: str = "") -> CallRecord:
+    text = result or ('{"ok": true}' if ok else '{"ok": false, "error": {"message": "no such file"}}')
+    return CallRecord("c", name, arguments, text, ok, 0.1, 0, None if ok else "failed")
+
+
+FAILED = record("read", '{"path": "a"}', ok=False)
+
+
+@pytest.mark.parametrize(
+    ("records", "stops"),
+    [
+        ([], False),
+        ([FAILED] * 2, False),
+        ([FAILED] * 3, True),
+        ([FAILED, record("read", '{ "path":"a" }', ok=False, result='{"error": "x"}'), FAILED], True),
+        ([FAILED, FAILED, record("look"), FAILED], False),
+        ([FAILED, FAILED, record("read", '{"path": "b"}', ok=False)], False),
+        ([record("look")] * 3, False),
+        ([record("look")] * 4, True),
+        ([record("look", result=f'{{"n": {n}}}') for n in range(9)], False),
+        ([record("rl_check_status", '{"wait": true}')] * 9, False),
+        ([record("rl_check_status", '{"wait": false}')] * 4, True),
+        ([record("rl_check_status", '{"wait": true}', ok=False)] * 3, True),
+        ([record("look", "[not json")] * 4, True),
+    ],
+)
+def test_a_call_that_changes_nothing_is_not_repeated_for_ever(records: list[CallRecord], stops: bool) -> None:
+    stop = in_a_circle(records)
+    assert (stop is not None) is stops
+    if stop:
+        assert stop.reason is StopReason.STUCK
+        assert records[-1].name in (stop.why or "")
+
+
+def test_the_same_failing_call_ends_the_turn_and_the_next_turn_begins_anew(home: Path) -> None:
+    failing = calls(("broken", {"what": "a.txt"}))
+    policy = Playing(failing, failing, failing, failing, "never said")
+    [result] = talk(home, policy, "read it")
+    assert result.stop is StopReason.STUCK
+    assert "3 times in a row" in (result.reason or "")
+    assert "there is no a.txt" in (result.reason or "")
+    assert len(policy.requests) == 3
+    [result] = talk(home, Playing(failing, "I give up"), "again")
+    assert (result.stop, result.text) == (StopReason.FINISHED, "I give up")
+
+
+def test_empty_replies_are_asked_again_twice(home: Path) -> None:
+    policy = Playing("", " \n", "here I am")
+    [result] = talk(home, policy, "hello")
+    assert (result.stop, result.text) == (StopReason.FINISHED, "here I am")
+    assert [len(request) for request in policy.requests] == [2, 2, 2]  # nothing empty is sent back
+    policy = Playing("", "", "", "never said")
+    [result] = talk(home, policy, "hello?")
+    assert (result.stop, result.reason) == (StopReason.STUCK, "the model answered nothing, 3 times")
+    assert [e["message"]["content"] for e in events(home) if e["kind"] == "message"] == [
+        "hello",
+        "here I am",
+        "hello?",
+    ]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_agt_08_replies_that_are_always_cut_end_the_turn_with_a_clear_reason(home: Path, kept: bool) -> None:
+    half = [tool_call("c", "start", '{"name": "A')] if kept else None
+    errors = [] if kept else ["the arguments of start were cut off"]
+    cut = Completion(assistant("I start", half), FinishReason.LENGTH, Usage(requests=1), call_errors=errors)
+    policy = Playing(*[cut] * 9)
+    [result] = talk(home, policy, "start A")
+    assert len(policy.requests) == 3
+    assert result.stop is StopReason.TOKEN_LIMIT
+    assert "3 replies of the model ended before they were complete" in (result.reason or "")
+    assert "max_output_tokens" in (result.reason or "")
+    assert result.calls == []
+    for request in policy.requests:
+        check_well_formed(request[1:])
+    assert "ended before it was complete" in (policy.requests[1][-1]["content"] or "")
+
+
+def test_a_text_that_was_cut_is_kept_and_said_to_be_cut(home: Path) -> None:
+    cut = Completion(assistant("a long sto"), FinishReason.LENGTH, Usage())
+    [result] = talk(home, Playing(cut), "tell me")
+    assert (result.stop, result.text) == (StopReason.TOKEN_LIMIT, "a long sto")
+    assert "say 'go on'" in (result.reason or "")
+
+
+def test_runaway_turns_end(home: Path) -> None:
+    policy = Playing(*[calls(("status", {"name": str(n)})) for n in range(300)])
+    [result] = talk(home, policy, "look")
+    assert result.stop is StopReason.MAX_TURNS
+    assert "too many requests" in (result.reason or "")
+    assert len(policy.requests) == 200
