@@ -95,7 +95,8 @@ class MessageBuilder:
         Calls that the token limit cut are left out of the message and told in `call_errors`.
         """
         named = STOPS.get(str(self.stop_reason).casefold())
-        errors = self._drop_unusable(cut=named is FinishReason.LENGTH)
+        paused = self.stop_reason == "pause_turn"
+        errors = self._drop_unusable(cut=named is FinishReason.LENGTH and not paused)
         calls = self._calls()
         text, reasoning = self._said("text"), self._said("thinking")
         message = assistant(text or None, calls)
@@ -103,7 +104,7 @@ class MessageBuilder:
             message["reasoning"] = reasoning
         if any(block.type in THINKING for block in self._blocks):
             message["provider_state"] = {PROVIDER: {"content": [block.kept() for block in self._blocks]}}
-        if named is None or (self.stop_reason == "pause_turn" and calls):
+        if named is None or (paused and calls):
             named = FinishReason.TOOL_CALLS if calls else FinishReason.STOP
         return Completion(message, named, self.usage or Usage(requests=1), call_errors=errors)
 
@@ -125,6 +126,8 @@ class MessageBuilder:
             return
         block_type, key = wanted
         block = self._at(index)
+        if block is not None and block.type not in KNOWN:
+            return
         if block is None or block.type != block_type:  # its start was lost
             block = self._open(index, {"type": block_type})
         if key == "signature":
@@ -165,7 +168,7 @@ class MessageBuilder:
                 reason = f"the call of {block.name} was cut by the token limit"
             if reason:
                 errors.append(reason)
-            if reason or block.type not in ("text", "tool_use", *THINKING):
+            if reason or block.type not in KNOWN:
                 self._blocks.remove(block)
         return errors
 
@@ -190,6 +193,8 @@ class MessageBuilder:
         return calls
 
 
+KNOWN = ("text", "tool_use", *THINKING)
+"""Types of blocks that mean something here; others come only from tools on the server's side."""
 EVENTS = (
     "message_start",
     "message_delta",

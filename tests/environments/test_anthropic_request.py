@@ -230,6 +230,14 @@ def test_thinking_of_a_message_that_was_changed_since_stays_here() -> None:
     assert said(request([user("go"), masked, user("on")]))[1] == ("assistant", ["yes"])
 
 
+def test_unsigned_thinking_goes_back_only_to_servers_that_do_not_sign() -> None:
+    for endpoint, kinds in ((ENDPOINT, ["text"]), (GATEWAY, ["thinking", "text"])):
+        answer = thought("hm", says="yes", origin=endpoint.name)
+        answer["provider_state"]["anthropic"]["content"][0]["signature"] = ""
+        turns = request_of(endpoint, [user("go"), answer, user("on")], [], Sampling())["messages"]
+        assert [block["type"] for block in turns[1]["content"]] == kinds
+
+
 @pytest.mark.parametrize(
     ("knob", "thinking", "effort"),
     [
