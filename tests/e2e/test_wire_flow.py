@@ -80,5 +80,7 @@ def test_a_model_behind_an_endpoint_completes_the_procedure(home: Path, tmp_path
     assert outcome["eval"]["final"] == 0.75
     assert Path(outcome["report"]).is_file()
 
+    used = told.rows()[-1]["usage"]
+    assert used["cached_tokens"] > used["input_tokens"] / 2
     assert outcome["run"]["id"] in messages[-1]["content"]
     assert outcome["report"] in messages[-1]["content"]

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tests.wire.openai_wire import arguments, pieces
+from tests.wire.openai_wire import arguments, output_of, pieces
 from tests.wire.replies import Call, Refusal, Reply, Tokens
 
 ERROR_TYPES = {
@@ -52,7 +52,7 @@ def event(data: dict[str, Any]) -> bytes:
 
 def events(reply: Reply, request: dict[str, Any], number: int) -> list[bytes]:
     """The stream, one entry per server-sent event."""
-    used = usage_of(reply, request)
+    used = usage_of(reply)
     start = _frame(request, number) | {"content": [], "usage": used | {"output_tokens": 1}}
     stream: list[dict[str, Any]] = [{"type": "message_start", "message": start}]
     for index, block in enumerate(blocks(reply, number)):
@@ -79,7 +79,7 @@ def body(reply: Reply, request: dict[str, Any], number: int) -> dict[str, Any]:
     return _frame(request, number) | {
         "content": content,
         "stop_reason": finish(reply),
-        "usage": usage_of(reply, request),
+        "usage": usage_of(reply),
     }
 
 
@@ -163,13 +163,9 @@ def finish(reply: Reply) -> str:
     return "tool_use" if reply.calls else "end_turn"
 
 
-def usage_of(reply: Reply, request: dict[str, Any]) -> dict[str, Any]:
+def usage_of(reply: Reply) -> dict[str, Any]:
     """Here `input_tokens` leaves out what was read from or written to the cache."""
-    used = reply.usage or Tokens(
-        input=len(json.dumps([request.get("messages"), request.get("system")])) // 4,
-        output=sum(map(len, [reply.text or "", reply.reasoning or "", *map(arguments, reply.calls)])) // 4
-        + 1,
-    )
+    used = reply.usage or Tokens(0, output_of(reply))
     return {
         "input_tokens": used.input - used.cached - used.cache_write,
         "cache_creation_input_tokens": used.cache_write,

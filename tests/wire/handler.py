@@ -86,8 +86,7 @@ class Handler(BaseHTTPRequestHandler):
             case Raw():
                 self._send_raw(answer, api.headers(request.number) | answer.headers)
             case Reply():
-                self.server.wire.remember(request, answer)
-                self._reply(request, answer, api)
+                self._reply(request, self.server.wire.finished(request, answer), api)
 
     def _reply(self, request: Request, reply: Reply, api: Any) -> None:
         self._pause(reply.delay)

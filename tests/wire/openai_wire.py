@@ -44,7 +44,7 @@ def events(reply: Reply, request: dict[str, Any], number: int) -> list[bytes]:
     choices.append({"index": 0, "delta": {}, "logprobs": None, "finish_reason": finish(reply)})
     chunks = [{**frame, "choices": [choice], **usage} for choice in choices]
     if with_usage:
-        chunks.append({**frame, "choices": [], "usage": usage_of(reply, request)})
+        chunks.append({**frame, "choices": [], "usage": usage_of(reply)})
     return [*map(event, chunks), *([DONE] if reply.final else [])]
 
 
@@ -90,7 +90,7 @@ def body(reply: Reply, request: dict[str, Any], number: int) -> dict[str, Any]:
         "created": int(time.time()),
         "model": request["model"],
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish(reply)}],
-        "usage": usage_of(reply, request),
+        "usage": usage_of(reply),
         "service_tier": "default",
         "system_fingerprint": "fp_5ca1ab1e00",
     }
@@ -125,12 +125,13 @@ def finish(reply: Reply) -> str:
     return reply.finish or ("tool_calls" if reply.calls else "stop")
 
 
-def usage_of(reply: Reply, request: dict[str, Any]) -> dict[str, Any]:
-    used = reply.usage or Tokens(
-        input=len(json.dumps(request.get("messages"))) // 4,
-        output=sum(map(len, [reply.text or "", reply.reasoning or "", *map(arguments, reply.calls)])) // 4
-        + 1,
-    )
+def output_of(reply: Reply) -> int:
+    """Tokens of the answer, estimated."""
+    return sum(map(len, [reply.text or "", reply.reasoning or "", *map(arguments, reply.calls)])) // 4 + 1
+
+
+def usage_of(reply: Reply) -> dict[str, Any]:
+    used = reply.usage or Tokens(0, output_of(reply))
     return {
         "prompt_tokens": used.input,
         "completion_tokens": used.output,

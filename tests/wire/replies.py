@@ -82,7 +82,7 @@ class Reply:
     finish: str | None = None
     """As the API writes it; None: the right one."""
     usage: Tokens | None = None
-    """None: estimated from the request."""
+    """None: estimated from the request, and from what a prompt cache would hold of it."""
     reasoning_field: str = "reasoning_content"
     """Chat Completions only: where the reasoning stands ("reasoning" at OpenRouter)."""
     piece: int = 6

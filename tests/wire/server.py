@@ -14,11 +14,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.wire import anthropic_rules, anthropic_wire, openai_rules
+from tests.wire import anthropic_rules, anthropic_wire, openai_rules, openai_wire
 from tests.wire.handler import Handler, HttpServer
+from tests.wire.prompt_cache import PromptCache
 from tests.wire.replies import Answer, Call, Fault, Raw, Refusal, Reply, Tokens
 
 __all__ = ["Answer", "Call", "Fault", "Raw", "Refusal", "Reply", "Request", "Tokens", "WireServer"]
@@ -81,6 +82,7 @@ class WireServer:
         self.stopping = threading.Event()
         self.served: dict[str, list[dict[str, Any]]] = {}
         """Thinking blocks that were sent together with each tool_use id."""
+        self._cache = PromptCache()
         self._lock = threading.Lock()
         self._script = script if callable(script) else None
         self._left: list[Answer] = [] if callable(script) else list(script)
@@ -171,11 +173,15 @@ class WireServer:
         missing = [] if "anthropic-version" in request.headers else ["header anthropic-version: missing"]
         return missing + anthropic_rules.violations(request.body, self.served, self.allowed)
 
-    def remember(self, request: Request, reply: Reply) -> None:
+    def finished(self, request: Request, reply: Reply) -> Reply:
+        """The reply with what it used; notes what the client has to send back with it."""
         if request.api == "anthropic":
             blocks = anthropic_wire.blocks(reply, request.number)
             thoughts = [block for block in blocks if block["type"] in anthropic_rules.THINKING]
             self.served |= {block["id"]: thoughts for block in blocks if block["type"] == "tool_use"}
+        with self._lock:
+            used = self._cache.count(request.api, request.body, openai_wire.output_of(reply))
+        return reply if reply.usage else replace(reply, usage=used)
 
 
 def _decode(raw: bytes) -> tuple[dict[str, Any], str | None]:

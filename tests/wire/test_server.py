@@ -102,6 +102,37 @@ def test_both_answer_whole_where_no_stream_is_asked_for():
     assert [block.type for block in message.content] == ["thinking", "text", "tool_use"]
 
 
+def test_messages_read_from_the_cache_what_an_earlier_request_marked():
+    mark = {"type": "ephemeral"}
+
+    def say(text: str, **more: Any) -> Any:
+        return {"type": "text", "text": text, **more}
+
+    with WireServer([Reply("one")] * 3) as server:
+        client = claude(server)
+        turns: list[Any] = [{"role": "user", "content": [say("a" * 4000, cache_control=mark)]}]
+        first = client.messages.create(model="m", max_tokens=9, messages=turns).usage
+        turns[0]["content"][0].pop("cache_control")
+        turns += [{"role": "assistant", "content": "one"}]
+        turns += [{"role": "user", "content": [say("b" * 4000, cache_control=mark)]}]
+        second = client.messages.create(model="m", max_tokens=9, messages=turns).usage
+        unmarked = client.messages.create(model="m", max_tokens=9, messages=HI).usage
+    assert (first.cache_read_input_tokens, unmarked.cache_read_input_tokens) == (0, 0)
+    assert second.cache_read_input_tokens == first.cache_creation_input_tokens
+    assert second.cache_creation_input_tokens
+    assert second.input_tokens < 20
+
+
+def test_chat_completions_cache_common_beginnings_by_themselves():
+    with WireServer([Reply("one")] * 2) as server:
+        used = []
+        for last in ("x", "y"):
+            messages: Any = [{"role": "user", "content": "a" * 8000 + last}]
+            used.append(chat(server).chat.completions.create(model="m", messages=messages).usage)
+    cached = [u.prompt_tokens_details.cached_tokens for u in used if u and u.prompt_tokens_details]
+    assert cached == [0, 1920]
+
+
 def test_errors_come_as_the_sdks_know_them():
     with WireServer([refusals.openai_rate_limit("3"), refusals.anthropic_overloaded()]) as server:
         with pytest.raises(openai.RateLimitError) as limited:
