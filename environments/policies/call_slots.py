@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from rl_cli.core.json_text import repair_surrogates
 from rl_cli.core.messages import ToolCall, tool_call
 
 
@@ -82,7 +83,8 @@ class CallSlots:
             while not call_id or call_id in used:
                 call_id, n = f"call_{n}", n + 1
             used.add(call_id)
-            calls.append(tool_call(call_id, slot.name.strip(), slot.arguments))
+            name, arguments = repair_surrogates(slot.name.strip()), repair_surrogates(slot.arguments)
+            calls.append(tool_call(repair_surrogates(call_id), name, arguments))
         return calls
 
     def _slot(self, index: int | None, call_id: str, name: str, arguments: str) -> Slot | None:
@@ -99,6 +101,8 @@ class CallSlots:
         """Whether a piece that could belong to `slot` is the beginning of another call."""
         if not name:
             return False
+        if not slot.name:
+            return slot.is_complete and bool(arguments)
         if not slot.arguments.strip():
             return self._joined(slot.name, name) is None
         if name != slot.name:

@@ -148,11 +148,11 @@ class OpenAIChatSession:
             progress.output_tokens = limit or ASSUMED_OUTPUT  # a lost answer may have been that long
         create = self._client.chat.completions.with_streaming_response.create
         async with create(**request) as response:
-            if "text/event-stream" in response.headers.get("content-type", ""):
-                await self._read_events(response, assembly, progress)
-            else:
+            if "json" in (kind := response.headers.get("content-type", "")) and "ndjson" not in kind:
                 self._show(assembly, _loads(await response.text()))
                 assembly.done()
+            else:  # some servers say text/plain of their events
+                await self._read_events(response, assembly, progress)
         answer = assembly.result()
         for delta in assembly.rest():
             self._on_delta(delta)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from environments.policies.base import Usage
+from rl_cli.core.json_text import repair_surrogates
 
 
 def texts_of(content: Any) -> tuple[str, str]:
@@ -25,10 +26,45 @@ def texts_of(content: Any) -> tuple[str, str]:
     return text, thought
 
 
+class PairedText:
+    """Joins surrogate pairs that were split over two pieces, and replaces halves that stay alone."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def feed(self, piece: str) -> str:
+        piece = self._half + piece
+        self._half = piece[-1:] if "\ud800" <= piece[-1:] <= "\udbff" else ""
+        return repair_surrogates(piece[:-1] if self._half else piece)
+
+    def rest(self) -> str:
+        half, self._half = self._half, ""
+        return repair_surrogates(half)
+
+
 def detail_text(detail: Any) -> str:
     """The readable text of an element of `reasoning_details`; empty where it is encrypted."""
     texts = [detail.get(k) for k in ("text", "summary")] if isinstance(detail, dict) else []
     return next((text for text in texts if isinstance(text, str)), "")
+
+
+def merged_details(details: list[Any]) -> list[Any]:
+    """`reasoning_details` with the pieces of one element joined."""
+    merged: list[Any] = []
+    for detail in details:
+        if merged and _same_element(merged[-1], detail):
+            last = merged[-1]
+            texts = [key for key in ("text", "summary") if isinstance(last.get(key), str) and detail.get(key)]
+            joined = {key: f"{last[key]}{detail[key]}" for key in texts}
+            merged[-1] = last | {k: v for k, v in detail.items() if v is not None} | joined
+        else:
+            merged.append(detail)
+    return merged
+
+
+def _same_element(a: Any, b: Any) -> bool:
+    both = isinstance(a, dict) and isinstance(b, dict) and b.get("index") is not None
+    return both and all(a.get(key) == b.get(key) for key in ("index", "type"))
 
 
 def usage_of(usage: dict[str, Any]) -> Usage | None:

@@ -13,8 +13,16 @@ from environments.policies.base import FinishReason, ReasoningDelta, TextDelta, 
 from environments.policies.call_slots import CallSlots, is_cut, is_object
 from environments.policies.call_text import calls_in
 from environments.policies.endpoint_errors import CutStream, StreamedError
-from environments.policies.openai_parts import count_of, detail_text, texts_of, usage_of
+from environments.policies.openai_parts import (
+    PairedText,
+    count_of,
+    detail_text,
+    merged_details,
+    texts_of,
+    usage_of,
+)
 from environments.policies.think_tags import TagSplitter, split_reasoning
+from rl_cli.core.json_text import repair_surrogates
 from rl_cli.core.messages import Message, ToolCall, assistant
 
 FINISH = {
@@ -60,6 +68,7 @@ class Assembly:
         self._offered, self._taken, self._max_tokens = offered, taken, max_tokens
         self._slots = CallSlots(offered)
         self._splitter = TagSplitter(hide_calls=bool(offered))
+        self._text, self._thought, self._tail = PairedText(), PairedText(), ""
         self._content: list[str] = []
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
@@ -108,18 +117,15 @@ class Assembly:
         if isinstance(reason := choice.get("finish_reason"), str) and reason:
             self._finish = reason.casefold()
 
-    def rest(self) -> Iterator[TextDelta | ReasoningDelta]:
-        """What was kept back of the content because it might have been calls, and is none."""
-        text = "".join(self._content)
-        yield from self._splitter.rest(bool(self._slots.slots) or bool(calls_in(text, self._offered).calls))
-
     def result(self) -> Assembled:
         """The message, once there are no more chunks.
 
         Raises:
             CutStream: The answer is not complete, or there is none.
         """
-        content, thought = "".join(self._content), "".join(self._reasoning).strip()
+        self._tail = self._text.rest()
+        content = "".join(self._content) + self._tail
+        thought = ("".join(self._reasoning) + self._thought.rest()).strip()
         if not thought:
             inside, content = split_reasoning(content)
             thought = inside or ""
@@ -138,6 +144,11 @@ class Assembly:
             finish = FinishReason.STOP
         return Assembled(message, finish, usage_of(self._usage), errors + dropped)
 
+    def rest(self) -> Iterator[TextDelta | ReasoningDelta]:
+        """What was not shown yet, because it might have been calls. Ask for it after the result."""
+        yield from self._splitter.feed(self._tail)
+        yield from self._splitter.rest(calls_found=bool(self._slots.slots))
+
     def _take_delta(self, delta: dict[str, Any], listed: bool) -> Iterator[TextDelta | ReasoningDelta]:
         text, thought = texts_of(delta.get("content"))
         spoken = (delta.get(name) for name in ("reasoning_content", "reasoning", "thinking"))
@@ -145,15 +156,15 @@ class Assembly:
         if isinstance(details := delta.get("reasoning_details"), list):
             self._details += details
             thought = thought or "".join(detail_text(detail) for detail in details)
-        if thought:
+        if thought := self._thought.feed(thought):
             self._reasoning.append(thought)
             yield ReasoningDelta(thought)
-        if text:
+        if text := self._text.feed(text):
             self._content.append(text)
             yield from self._splitter.feed(text)
         if isinstance(refusal := delta.get("refusal"), str) and refusal:
-            self._refusal.append(refusal)
-            yield TextDelta(refusal)
+            self._refusal.append(repair_surrogates(refusal))
+            yield TextDelta(self._refusal[-1])
         calls = delta.get("tool_calls")
         calls = [calls] if isinstance(calls, dict) else calls if isinstance(calls, list) else []
         for i, piece in enumerate(calls):
@@ -193,7 +204,7 @@ class Assembly:
         """What must go back to the endpoint as it came."""
         state: dict[str, Any] = {}
         if self._details:
-            state["reasoning_details"] = self._details
+            state["reasoning_details"] = merged_details(self._details)
         extras = zip(calls, self._slots.begun, strict=True)
         if found := {call["id"]: slot.extra for call, slot in extras if slot.extra}:
             state["extra_content"] = found

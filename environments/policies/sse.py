@@ -15,7 +15,7 @@ class EventStream:
     """Fed with bytes in any pieces."""
 
     def __init__(self) -> None:
-        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
         self._line = ""
         self._data: list[str] = []
         self._after_return = False
@@ -26,7 +26,7 @@ class EventStream:
 
     def end(self) -> list[str]:
         """The data of what is left, once there are no more bytes."""
-        return [data for data in self._take(self._decode(b"", final=True) + "\n\n") if data]
+        return self._take(self._decode(b"", final=True) + "\n\n")
 
     def _take(self, text: str) -> list[str]:
         if self._after_return and text:
@@ -40,11 +40,9 @@ class EventStream:
     def _event(self, line: str) -> str | None:
         """The data of the event that `line` ends."""
         if not line:
-            data, self._data = self._data, []
-            return "\n".join(data) if data else None
+            data, self._data = "\n".join(self._data), []
+            return data if data.strip() else None
         name, _, value = line.partition(":")
         if name in ("data", "error"):  # "error:" is how old servers of llama.cpp report one
             self._data.append(value.removeprefix(" "))
-        elif line.lstrip().startswith("{"):  # lines of JSON without "data:"
-            self._data.append(line)
-        return None
+        return line if line.startswith("{") and not self._data else None  # lines of JSON without "data:"

@@ -483,16 +483,19 @@ def test_arguments_that_are_no_json_can_be_sent_back():
 
 
 def test_what_must_go_back_goes_back_to_the_same_model_only():
-    details = [{"type": "reasoning.text", "text": "hm", "signature": "sig"}]
-    delta = {"content": "yes", "reasoning_details": details}
-    chunk = {"choices": [{"index": 0, "delta": delta, "finish_reason": "stop"}]}
-    body = Raw(openai_wire.event(chunk) + openai_wire.DONE)
+    whole = {"type": "reasoning.text", "text": "hm", "index": 0, "signature": "sig"}
+    pieces = [whole | {"text": "h", "signature": None}, whole | {"text": "m"}]
+    deltas = [{"content": "yes"}, *({"reasoning_details": [piece]} for piece in pieces)]
+    chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    body = Raw(b"".join(map(openai_wire.event, chunks)) + openai_wire.DONE)
     with WireServer([body, Reply(text="ok"), Reply(text="ok")], allowed=["reasoning_details"]) as server:
         message = say(server).message
         assert message["reasoning"] == "hm"
         say(server, user("hi"), message, user("more"))
         say(server, user("hi"), message, user("more"), provider="another")
-    assert [("reasoning_details" in r.body["messages"][1]) for r in server.requests[1:]] == [True, False]
+    sent = [request.body["messages"][1].get("reasoning_details") for request in server.requests[1:]]
+    assert sent == [[whole], None]
 
 
 def test_account_ids_are_sent_to_openai_only(monkeypatch):
