@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from rl_cli.core.errors import RlCliError
 from rl_cli.core.processes import ProcessIdentity
 from rl_cli.spending.ledger_file import NAME, nothing, transaction
-from rl_cli.spending.limits import Bound, OverBudget
+from rl_cli.spending.limits import SLACK, Bound, OverBudget
 from rl_cli.spending.units import NOTHING, UNITS, Amounts
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 ABANDONED_AFTER_SECONDS = 3600.0
 """Without a sign of life for so long, an owner on another host is taken to have ended."""
-SLACK = 1e-9
-"""Sums of floats that are this close are equal."""
 SCOPES = ("session", "run", "day")
 
 

@@ -75,7 +75,7 @@ def transaction(path: Path, write: bool = True) -> Iterator[sqlite3.Connection]:
                 with suppress(sqlite3.Error):  # it may have been rolled back already
                     db.execute("ROLLBACK")
                 raise
-    except sqlite3.Error as error:
+    except sqlite3.DatabaseError as error:
         raise _explain(error, path) from error
     except OSError as error:
         raise explain_os_error(error, path) from error

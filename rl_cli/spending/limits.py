@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 WARN_SHARE = 0.8
 """From this share of a budget on, a person is told, once."""
+SLACK = 1e-9
+"""Sums of floats that are this close are equal."""
 WHOSE = {"session": "this session's", "run": "this run's", "day": "today's"}
 
 
@@ -58,7 +60,7 @@ class OverBudget(Exception):
         self.scope, self.unit, self.limit = scope, unit, limit
         self.spent, self.reserved, self.asked = spent, reserved, asked
         what = f"{WHOSE[scope]} budget of {in_words(unit, limit)}"
-        how = "is used up" if spent + reserved >= limit else "does not allow this"
+        how = "is used up" if spent + reserved >= limit - SLACK else "does not allow this"
         parts = [f"{in_words(unit, spent)} spent"]
         parts += [f"{in_words(unit, reserved)} reserved"] if reserved else []
         parts += [f"up to {in_words(unit, asked)} asked for"] if asked else []

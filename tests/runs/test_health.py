@@ -77,6 +77,24 @@ def test_time_rules() -> None:
     assert late["deadline"].verdict == "stopped"
 
 
+@pytest.mark.parametrize("budget", [{"max_dollars": 10.0}, {"max_gpu_hours": 4.0}])
+def test_a_budget_of_money_warns_at_80_percent_and_stops_at_all_of_it(budget: dict[str, float]) -> None:
+    limits = replace(LIMITS, gpus=2, gpu_hour=2.5, **budget)  # both are used up after two hours
+    assert found(healthy(10), limits=limits, running_seconds=0.79 * 7200) == {}
+    near = found(healthy(10), limits=limits, running_seconds=0.81 * 7200)["budget_near"]
+    assert (near.verdict, "81%" in near.message) == (None, True)
+    over = found(healthy(10), limits=limits, running_seconds=7200)["budget"]
+    assert over.verdict == "stopped"
+    assert f"budget.{next(iter(budget))}" in over.action
+    on_a_cpu = replace(limits, gpus=0)
+    assert found(healthy(10), limits=on_a_cpu, running_seconds=1e6) == {}
+
+
+def test_a_budget_of_the_day_stops_the_run_with_its_own_words() -> None:
+    stop = found(healthy(10), refused="today's budget of $5.00 is used up")["budget"]
+    assert (stop.verdict, stop.message) == ("stopped", "today's budget of $5.00 is used up")
+
+
 def test_target_and_plateau_finish_only_when_asked_for() -> None:
     validations = [(10, 0.5), (20, 0.8), (30, 0.79), (40, 0.8)]
     assert found(healthy(40), validations=validations) == {}
@@ -133,5 +151,5 @@ def test_what_stops_the_run_comes_first() -> None:
 
 
 def test_every_rule_is_tried_here() -> None:
-    named = {"not_finite", "stalled", "no_signal", "out_of_time", "target_reached", "plateau"}
+    named = {"not_finite", "stalled", "no_signal", "out_of_time", "over_budget", "target_reached", "plateau"}
     assert {rule.__name__ for rule in RULES} == named | set(ALERTS) | {"validation_falling"}
