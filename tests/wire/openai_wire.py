@@ -36,8 +36,8 @@ def events(reply: Reply, request: dict[str, Any], number: int) -> list[bytes]:
         "service_tier": "default",
         "system_fingerprint": "fp_5ca1ab1e00",
     }
-    usage = {"usage": None} if with_usage else {}
-    choices = [
+    usage: dict[str, Any] = {"usage": None} if with_usage else {}
+    choices: list[dict[str, Any]] = [
         {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
         for delta in _deltas(reply, number)
     ]
