@@ -24,6 +24,9 @@ from rl_cli.core.printable import printable
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "ask": ("rl_cli.cli.ask", "Ask the assistant for something, e.g. to train a model."),
+    "chat": ("rl_cli.cli.chat", "Talk with the assistant; go on with an earlier session."),
+    "sessions": ("rl_cli.cli.sessions", "List, show and export the conversations that were held."),
+    "costs": ("rl_cli.cli.costs", "Show what was spent, what is reserved, and the budgets."),
     "envs": ("rl_cli.cli.envs", "List and describe the environments a model can learn."),
     "runs": ("rl_cli.cli.runs", "List, start, watch, stop and report training runs."),
     "tools": ("rl_cli.cli.tools", "List, describe and call the tools that the assistant uses."),
@@ -35,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 HELP = """\
 Usage: rl-cli [--debug] COMMAND ...
        rl-cli "train a GSM8K model" [--yes] [--model M] [--seed S]     the same as: rl-cli ask "..."
+       rl-cli                                                          in a terminal: rl-cli chat
 
 An assistant that runs reinforcement-learning post-training for you.
 
@@ -112,6 +116,8 @@ def help_text() -> str:
 
 
 def _dispatch(argv: list[str]) -> int:
+    if not argv and _at_a_terminal():
+        argv = ["chat"]
     if not argv or argv[0] in ("-h", "--help"):
         print(help_text(), end="")
         return 0
@@ -130,6 +136,10 @@ def _dispatch(argv: list[str]) -> int:
     command = typer.main.get_command(module.app)
     result = command.main(args=arguments, prog_name=f"rl-cli {name}", standalone_mode=False)
     return result if isinstance(result, int) else 0
+
+
+def _at_a_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _report(error: Exception) -> int:

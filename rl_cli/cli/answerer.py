@@ -1,0 +1,106 @@
+"""Who answers in a conversation: the model that is asked for, resumed with, or the default."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from rl_cli.core.errors import BadUsage
+
+if TYPE_CHECKING:
+    from environments.policies.base import Policy
+    from environments.policies.endpoint import Endpoint
+    from rl_cli.agent.history import History
+    from rl_cli.core.settings import Settings
+
+SDKS = {
+    "environments.policies.openai_chat": "openai",
+    "environments.policies.anthropic_messages": "anthropic",
+}
+"""Module of a policy -> the package that it will import."""
+ADDRESS = "base_url"
+"""Key of a session's state: where its model was reached, if a flag said so."""
+
+
+@dataclass(frozen=True)
+class Answerer:
+    policy: Policy
+    notice: str
+    """One line that says who answers."""
+    address: str | None = None
+    """As the person gave it; None leaves it to the settings."""
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """None for those that are part of rl-cli."""
+        endpoint: Endpoint | None = getattr(self.policy, "endpoint", None)
+        return endpoint
+
+    def window(self) -> int | None:
+        """Tokens; None where there is no limit. Imports the list of models."""
+        from rl_cli.agent.models import window_of
+
+        return window_of(self.policy.name, self.endpoint) if self.endpoint else None
+
+
+def choose(
+    model: str | None, address: str | None, settings: Settings, history: History | None = None
+) -> Answerer:
+    """Who answers.
+
+    Args:
+        model: As it was asked for now; else the session's, else the settings', else the default.
+        address: The endpoint's, if it is not to come from the settings.
+        settings: Those that hold.
+        history: Of the session that is gone on with.
+
+    Raises:
+        BadUsage: No such model, no key; or an address of the session's that is not taken from a file.
+    """
+    from rl_cli.agent.models import choose_model, resolve_policy
+
+    if model is None and history and history.model:
+        model = history.model
+        address = address or _address_again(history)
+    choice = choose_model(model or settings.model)
+    policy = resolve_policy(choice.name, address, settings)
+    notice = f"{choice.notice} at {address}" if address else choice.notice
+    return Answerer(policy, notice, address)
+
+
+def _address_again(history: History) -> str | None:
+    """A session's file may name this computer; a key is sent anywhere else only where a person says so."""
+    from environments.policies.endpoint import Endpoint
+
+    known = history.state.get(ADDRESS)
+    if not isinstance(known, str) or Endpoint("", "", known).is_loopback:
+        return known if isinstance(known, str) else None
+    raise BadUsage(f"this session's model was reached at {known}", f"say so again: --base-url {known}")
+
+
+class Preparation:
+    """What takes a while before the first request, done while the person types.
+
+    A thread of its own: nobody waits for it who leaves at once.
+    """
+
+    def __init__(self, answerer: Answerer) -> None:
+        self._answerer = answerer
+        self._done: Future[int | None] = Future()
+        threading.Thread(target=self._prepare, daemon=True).start()
+
+    async def window(self) -> int | None:
+        """The model's window, once everything is prepared."""
+        return await asyncio.wrap_future(self._done)
+
+    def _prepare(self) -> None:
+        try:
+            if sdk := SDKS.get(type(self._answerer.policy).__module__):
+                import_module(sdk)
+            self._done.set_result(self._answerer.window())
+        except BaseException as error:  # it belongs to whoever waits
+            self._done.set_exception(error)

@@ -1,0 +1,75 @@
+"""`rl-cli chat`: a conversation at the terminal, which can be gone on with later."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rl_cli.cli.app import YesOption, run_async, single
+from rl_cli.cli.ask import AddressOption, ModelOption, SeedOption
+
+if TYPE_CHECKING:
+    from rl_cli.cli.conversation import Conversation, Flags
+
+app = single()
+
+
+@app.command()
+def chat(
+    resume: Annotated[
+        str | None, typer.Option("--resume", metavar="ID", help="Go on with a session: its id, or 'latest'.")
+    ] = None,
+    yes: YesOption = False,
+    model: ModelOption = None,
+    base_url: AddressOption = None,
+    seed: SeedOption = None,
+    plain: Annotated[bool, typer.Option("--plain", help="Plain lines: no editing, no history.")] = False,
+) -> None:
+    """Talk with the assistant. /help says what else can be typed; a pipe is read line by line."""
+    from rl_cli.cli.conversation import Flags
+
+    if code := run_async(_chat(Flags(model, base_url, seed, yes, resume), plain)):
+        raise typer.Exit(code)
+
+
+async def _chat(flags: Flags, plain: bool) -> int:
+    """Returns the exit code."""
+    from rl_cli.cli.chat_input import choose_input
+    from rl_cli.cli.chat_loop import ChatLoop
+    from rl_cli.cli.conversation import converse
+    from rl_cli.cli.line_reader import LineReader
+    from rl_cli.cli.run_watch import RunWatch
+    from rl_cli.cli.stream_display import TextDisplay
+
+    display, lines = TextDisplay(), LineReader()
+    try:
+        async with converse(flags, display, lines) as conversation:
+            _greet(conversation, bool(flags.session))
+            state = conversation.assistant.state
+            watch = RunWatch(conversation.assistant.home, lambda: state.get("run_id"))
+            typed = choose_input(conversation.assistant.home, lines, lambda: watch.line, plain)
+            code = await ChatLoop(conversation, display, typed, watch).run()
+            _say_how_to_go_on(conversation)
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    return code
+
+
+def _greet(conversation: Conversation, resumed: bool) -> None:
+    session = conversation.assistant.session
+    said = f"Session {session.id}"
+    if resumed:
+        from rl_cli.cli.event_lines import shorten, turns_text
+
+        history = session.history
+        said += f", {turns_text(history.turns)} so far: {shorten(history.title, 60)}"
+        said += " (the last one was cut off)" if history.unfinished else ""
+    conversation.display.notice(f"{said} · /help for commands, Ctrl-D to leave")
+
+
+def _say_how_to_go_on(conversation: Conversation) -> None:
+    session = conversation.assistant.session
+    if session.path.exists():
+        conversation.display.notice(f"To go on: rl-cli chat --resume {session.id}")

@@ -1,0 +1,85 @@
+"""The chat's loop: what was typed is a command or a request, until the person leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from rl_cli.cli.chat_input import ChatInput
+from rl_cli.cli.conversation import Conversation, why_it_ended
+from rl_cli.cli.run_watch import RunWatch
+from rl_cli.cli.slash import parse
+from rl_cli.cli.slash_actions import act
+from rl_cli.cli.stream_display import TextDisplay
+from rl_cli.core.errors import RlCliError
+
+SHOW_EVERY_SECONDS = 0.5
+
+
+class ChatLoop:
+    """One chat.
+
+    Args:
+        conversation: Answers.
+        display: Where it is shown.
+        typed: Where requests come from.
+        watch: The run in view; its line and its news are shown on terminals only.
+    """
+
+    def __init__(
+        self, conversation: Conversation, display: TextDisplay, typed: ChatInput, watch: RunWatch
+    ) -> None:
+        self._conversation = conversation
+        self._display = display
+        self._typed = typed
+        self._watch = watch
+        self._worst = 0
+
+    async def run(self) -> int:
+        """Until the person leaves.
+
+        Returns:
+            The worst exit code of all turns; on a terminal, where each was seen as it came, 0.
+        """
+        self._conversation.interrupts.prompt = self._typed.interrupt
+        self._conversation.prepare()
+        beside = [asyncio.ensure_future(work()) for work in self._beside()]
+        try:
+            while (line := await self._typed.request()) is not None:
+                if line.strip() and await self._answer(line.strip()):
+                    break
+        finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+        return 0 if self._typed.is_seen else self._worst
+
+    async def _answer(self, line: str) -> bool:
+        """Whether the person wants to leave."""
+        try:
+            if command := parse(line):
+                return await act(command, self._conversation)
+            result, code = await self._conversation.turn(line)
+            self._worst = max(self._worst, code)
+            if why := why_it_ended(result):
+                self._display.notice(why)
+        except RlCliError as error:
+            self._display.notice(f"error: {error}")
+            self._worst = max(self._worst, error.exit_code)
+        self._tell_news()
+        return False
+
+    def _beside(self) -> list[Any]:
+        return [self._watch.watch, self._show_watched] if self._display.screen.live else []
+
+    async def _show_watched(self) -> None:
+        """The run's line during a turn; its news at the prompt, and as soon as a turn has ended."""
+        while True:
+            await asyncio.sleep(SHOW_EVERY_SECONDS)
+            self._display.run_line = self._watch.line
+            if not self._display.in_turn:
+                self._tell_news()
+
+    def _tell_news(self) -> None:
+        for event in self._watch.take_news():
+            self._display.on_news(event)

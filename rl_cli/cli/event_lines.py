@@ -1,0 +1,111 @@
+"""Calls, results, progress of a run: each as one line for a person."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rl_cli.cli.output import display_width
+from rl_cli.core.messages import ToolCall
+
+FIGURES = (
+    ("reward/mean", "reward"),
+    ("groups/with_signal", "signal"),
+    ("accuracy/validation", "validation"),
+    ("loss", "loss"),
+)
+HIDDEN = ("ok", "description", "reward", "note", "problem", "why_not")
+OPENED = ("eval", "changed", "sizes")
+"""Keys of a result whose object is worth showing."""
+
+
+def shorten(text: str, limit: int) -> str:
+    """`text` on one line of at most `limit` characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def clip(text: str, columns: int) -> str:
+    """`text` on one line of at most `columns` columns of a terminal."""
+    text = " ".join(text.split())
+    if display_width(text) <= columns:
+        return text
+    while text and display_width(text) > columns - 1:
+        text = text[:-1]
+    return text + "…"
+
+
+def seconds_text(seconds: float) -> str:
+    """`0.1 s`, `3 min 05 s`, `2 h 10 min`."""
+    from rl_cli.runs.times import duration
+
+    return f"{seconds:.1f} s" if seconds < 59.95 else duration(seconds)
+
+
+def turns_text(count: int) -> str:
+    return f"{count} turn{'' if count == 1 else 's'}"
+
+
+def call_line(call: ToolCall) -> str:
+    """A call that begins."""
+    function = call["function"]
+    return f"→ {function['name']}({shorten(function['arguments'] or '', 160)})"
+
+
+def result_line(name: str, ok: bool, result: str, seconds: float) -> str:
+    """A call that ended: its result folded, and how long it took."""
+    return f"{'✓' if ok else '✗'} {name} {fold(result)} ({seconds_text(seconds)})"
+
+
+def fold(result: str) -> str:
+    """A tool result in at most one short line: what failed, or the few figures that matter."""
+    data = json.loads(result)
+    if not data.get("ok"):
+        error = data.get("error", {})
+        return shorten(f"{error.get('type')}: {error.get('message')}", 200)
+    shown = []
+    for key, value in data.items():
+        if key in HIDDEN or value in (None, [], {}):
+            continue
+        if isinstance(value, list):
+            shown.append(f"{len(value)} {key}")
+        elif isinstance(value, dict):
+            if key in OPENED:
+                shown.append(f"{key} {shorten(json.dumps(value, ensure_ascii=False), 120)}")
+        elif isinstance(value, float):
+            shown.append(f"{key} {value:.4g}")
+        else:
+            shown.append(f"{key} {shorten(str(value), 70)}")
+    return shorten(", ".join(shown), 240)
+
+
+def progress_line(event: dict[str, Any]) -> str | None:
+    """One line for a progress event of a run or of an inference test, or None if it is not worth one."""
+    kind = event.get("kind")
+    if kind == "metrics":
+        return _metrics_line(event)
+    if kind == "phase":
+        return f"phase: {event.get('name')}"
+    if kind == "evaluation":
+        of = f"{event.get('n')} {event.get('split')} problems"
+        return f"evaluation {event.get('which')}: accuracy {event.get('accuracy'):.3f} on {of}"
+    if kind == "warm_start":
+        return f"warm start: {event.get('source')}, {event.get('steps')} steps, gate {event.get('gate')}"
+    if kind == "alert":
+        return f"alert ({event.get('rule')}): {event.get('message')}"
+    if kind == "state":
+        reason = f" ({event['reason']})" if event.get("reason") else ""
+        return f"state: {event.get('state')}{reason}"
+    return None
+
+
+def _metrics_line(event: dict[str, Any]) -> str | None:
+    row = event.get("row", event)
+    if row.get("cached"):
+        return None
+    total = f"/{event['total_steps']}" if row.get("phase") == "grpo" and event.get("total_steps") else ""
+    parts = [f"{row.get('phase', '')} step {row.get('step')}{total}"]
+    parts += [f"{label} {row[key]:.3f}" for key, label in FIGURES if isinstance(row.get(key), int | float)]
+    if isinstance(row.get("seconds/step"), int | float):
+        parts.append(f"{row['seconds/step']:.2f} s/step")
+    return "  ".join(parts)

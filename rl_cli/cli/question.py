@@ -1,0 +1,47 @@
+"""A question to the person at the terminal, in the middle of a turn."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from rl_cli.cli.display import Display
+from rl_cli.cli.line_reader import LineInterrupted, LineReader, is_terminal, line_mode
+from rl_cli.core.printable import printable
+
+
+class Questions:
+    """Ctrl-C, Ctrl-D and the end of the input give "", which is a no.
+
+    What was typed before a question was on the screen does not answer it.
+    """
+
+    def __init__(self, display: Display, lines: LineReader) -> None:
+        self._display = display
+        self._lines = lines
+
+    async def ask(self, question: str, choices: Sequence[str]) -> str:
+        """Returns what was typed.
+
+        Args:
+            question: Several lines, shown as they are.
+            choices: Keys to name behind it.
+        """
+        self._display.pause()
+        try:
+            self._lines.forget_typed()
+            print(printable(f"\n{question} [{'/'.join(choices)}] "), end="", file=sys.stderr, flush=True)
+            with line_mode(True):
+                answer = await self._lines.line()
+        except LineInterrupted:
+            answer = None
+        finally:
+            self._display.resume()
+        if answer is None:
+            print(file=sys.stderr, flush=True)
+        return answer or ""
+
+
+def can_ask() -> bool:
+    """There is a person: standard input is a terminal, and so is standard error."""
+    return is_terminal(sys.stdin, sys.stderr)

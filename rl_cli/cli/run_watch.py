@@ -1,0 +1,89 @@
+"""The run that is kept in view during a chat: its line, its alerts, its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from rl_cli.runs.follow import Follower
+from rl_cli.runs.progress import Progress, number
+from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.state_file import LIVE
+from rl_cli.runs.store import list_runs
+from rl_cli.runs.times import duration
+
+LOOK_EVERY_SECONDS = 0.5
+SEARCH_EVERY = 4
+"""Looks between two searches for a run that somebody else has started."""
+
+
+class RunWatch:
+    """Follows the session's run while it is live, else the newest live one.
+
+    Args:
+        home: RL_CLI_HOME.
+        own_run: The id of the run that the session started, if any.
+    """
+
+    def __init__(self, home: Path, own_run: Callable[[], str | None]) -> None:
+        self.line = ""
+        """The live run in one line; empty where none is live."""
+        self._home = home
+        self._own_run = own_run
+        self._follower: Follower | None = None
+        self._news: list[dict[str, Any]] = []
+
+    def take_news(self) -> list[dict[str, Any]]:
+        """The alerts, and ends of runs, since the last call: events (see `Follower`) with the `run`'s id."""
+        news, self._news = self._news, []
+        return news
+
+    async def watch(self) -> None:
+        """Never returns; files are read off the event loop."""
+        own: str | None = None
+        for look in count():
+            if self._own_run() != own or (self._follower is None and look % SEARCH_EVERY == 0):
+                own = self._own_run()
+                found = await asyncio.to_thread(self._find, own)
+                if found and (self._follower is None or self._follower.run.id != found.id):
+                    self._follower = Follower(found)
+            if self._follower is not None:
+                await self._look(self._follower)
+            await asyncio.sleep(LOOK_EVERY_SECONDS)
+
+    def _find(self, wanted: str | None) -> RunDir | None:
+        live = [run for run in list_runs(self._home) if run.state()["state"] in LIVE]
+        return next((run for run in live if run.id == wanted), live[0] if live else None)
+
+    async def _look(self, follower: Follower) -> None:
+        run, seen = follower.run, bool(self.line)
+        news = await asyncio.to_thread(follower.news)
+        for event in news:
+            alert = event.get("kind") == "alert" and (seen or run.id == self._own_run())
+            if alert or (event.get("kind") == "state" and follower.over):
+                self._news.append({**event, "run": run.id})
+        self.line = "" if follower.over else run_line(run, str(follower.state["state"]), follower.progress)
+        if follower.over:
+            self._follower = None
+
+
+def run_line(run: RunDir, state: str, progress: Progress) -> str:
+    """How a run goes, in one line: phase, step, reward, time left, alerts."""
+    report = progress.report()
+    total = f"/{report['total_steps']}" if report["total_steps"] else ""
+    parts = [run.id, state if state != "running" else report["phase"] or state]
+    if report["step"]:
+        parts.append(f"step {report['step']}{total}")
+    if report["reward_last"] is not None:
+        parts.append(f"reward {report['reward_last']:.3f}")
+    elif progress.rows and (loss := number(progress.rows[-1], "loss")) is not None:
+        parts.append(f"loss {loss:.3f}")
+    if report["eta_seconds"]:
+        parts.append(f"{duration(report['eta_seconds'])} left")
+    if progress.alerts:
+        count = len(progress.alerts)
+        parts.append(f"{count} alert{'s' if count > 1 else ''}: {progress.alerts[-1].get('rule')}")
+    return "  ".join(parts)

@@ -1,0 +1,84 @@
+"""Lines to a stream, with one status line below them that is rewritten in place where that is possible."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import TextIO
+
+from rl_cli.cli.event_lines import clip
+from rl_cli.core.printable import printable
+
+ERASE = "\r\x1b[2K"
+DIM, PLAIN = "\x1b[2m", "\x1b[0m"
+
+
+class Screen:
+    """Whatever is written erases the status line first, and it comes back once the cursor starts a line.
+
+    Not safe to use from several threads: one event loop writes.
+
+    Args:
+        out: The stream; None is standard output, whatever that is at the moment of writing.
+    """
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = out
+        self.live = self.out.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
+        """Whether lines can be rewritten."""
+        self._dims = self.live and not os.environ.get("NO_COLOR")
+        self._status = ""
+        self._drawn = False
+        self._at_start = True
+
+    @property
+    def out(self) -> TextIO:
+        return self._out or sys.stdout
+
+    @property
+    def at_line_start(self) -> bool:
+        return self._at_start
+
+    def write(self, text: str) -> None:
+        """Goes on with the current line, on the screen at once. `text` is shown as it is, made printable."""
+        if not text:
+            return
+        self._erase()
+        self.out.write(printable(text))
+        self._at_start = text.endswith("\n")
+        self.out.flush()
+
+    def line(self, text: str, dim: bool = False) -> None:
+        """Whole lines, begun on a fresh one."""
+        self._erase()
+        start = "" if self._at_start else "\n"
+        shown = printable(text)
+        self.out.write(f"{start}{DIM}{shown}{PLAIN}\n" if dim and self._dims else f"{start}{shown}\n")
+        self._at_start = True
+        self._draw()
+        self.out.flush()
+
+    def fresh_line(self) -> None:
+        if not self._at_start:
+            self.write("\n")
+
+    def status(self, text: str) -> None:
+        """What the status line says from now on; empty for none. Ignored where lines cannot be rewritten."""
+        if not self.live or (text == self._status and self._drawn == bool(text)):
+            return
+        self._erase()
+        self._status = text
+        self._draw()
+        self.out.flush()
+
+    def _erase(self) -> None:
+        if self._drawn:
+            self.out.write(ERASE)
+            self._drawn = False
+
+    def _draw(self) -> None:
+        if self._status and self._at_start and self.live:
+            shown = clip(printable(self._status), shutil.get_terminal_size().columns - 1)
+            self.out.write(f"{DIM}{shown}{PLAIN}" if self._dims else shown)
+            self._drawn = True

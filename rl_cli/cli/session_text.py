@@ -1,0 +1,96 @@
+"""A session's file as text to read, as Markdown, and as a row of data."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rl_cli.agent.history import History
+from rl_cli.agent.session_file import read_events
+from rl_cli.cli.event_lines import call_line, result_line
+from rl_cli.core.messages import Message, system
+
+
+def as_text(events: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """The conversation as the terminal showed it, line by line."""
+    for event in events:
+        kind, message = event.get("kind"), event.get("message")
+        if kind == "session":
+            yield f"session {event.get('id')}, begun {event.get('time')}, {event.get('model')}"
+        elif kind == "model":
+            yield f"model: {event.get('model')}"
+        elif kind == "message" and isinstance(message, dict) and message.get("content"):
+            yield f"\n{'> ' if message.get('role') == 'user' else ''}{message['content']}"
+        elif kind == "call":
+            yield f"  {call_line(event['call'])}"
+        elif kind == "result":
+            yield f"  {_result(event)}"
+        elif kind == "notice":
+            yield str(event.get("text"))
+        elif kind == "compaction":
+            yield "(the turns before were summarised for the model)"
+        elif kind == "end" and event.get("error"):
+            yield f"({event.get('stop')}: {event['error']})"
+
+
+def as_row(path: Path) -> dict[str, Any]:
+    """The whole conversation in OpenAI's form, with every call answered; summaries are left out."""
+    history = _whole(path)
+    messages = [system(history.system), *history.messages()] if history.system else history.messages()
+    shown = [{k: v for k, v in message.items() if k != "provider_state"} for message in messages]
+    return {"session": path.stem, "model": history.model, "messages": shown}
+
+
+def as_markdown(path: Path) -> str:
+    """The same to read, without the system prompt."""
+    history = _whole(path)
+    parts = [f"# Session {path.stem}\n\nAnswered by {history.model}."]
+    for message in history.messages():
+        parts += _markdown(message)
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown(message: Message) -> Iterator[str]:
+    content = message.get("content") or ""
+    if message["role"] == "tool":
+        yield f"Result of `{message.get('name')}`:\n\n{_fenced(_indented(content))}"
+        return
+    if message["role"] == "user" or content or not message.get("tool_calls"):
+        yield f"## {'Request' if message['role'] == 'user' else 'Assistant'}"
+        yield content
+    for call in message.get("tool_calls", []):
+        yield f"Call of `{call['function']['name']}`:\n\n{_fenced(_indented(call['function']['arguments']))}"
+
+
+def _whole(path: Path) -> History:
+    """All that was said: what a summary stood for is still in the file before it."""
+    history = History()
+    for event in read_events(path):
+        if event.get("kind") != "compaction":
+            history.apply(event)
+    return history
+
+
+def _result(event: dict[str, Any]) -> str:
+    name, ok, seconds = str(event.get("name")), bool(event.get("ok")), float(event.get("seconds") or 0.0)
+    try:
+        return result_line(name, ok, str(event.get("content")), seconds)
+    except ValueError:  # a file that somebody has edited
+        return f"{name}: {event.get('content')}"
+
+
+def _indented(text: str) -> str:
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except ValueError:  # as the model wrote it
+        return text
+
+
+def _fenced(text: str) -> str:
+    """In a fence that is longer than any in the text."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}json\n{text}\n{fence}"

@@ -1,0 +1,162 @@
+"""The conversation as plain text, while it happens: text as it is streamed, calls with their durations."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, TextIO
+
+from environments.agent_loop import AssistantMessage, LoopEvent, ToolFinished, ToolStarted, TurnStarted
+from environments.policies.base import Delta, ReasoningDelta, Retrying, TextDelta
+from rl_cli.cli.event_lines import call_line, progress_line, result_line, seconds_text
+from rl_cli.cli.screen import Screen
+from rl_cli.core.redaction import StreamRedactor
+
+LINE_EVERY_SECONDS = 5.0
+"""Where lines cannot be rewritten (a pipe), metrics are printed at most this often."""
+
+
+class TextDisplay:
+    """Plain text to a stream; on a terminal a status line says what is going on and how the run goes.
+
+    Args:
+        out: The stream; None is standard output, whatever that is at the moment of writing.
+    """
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self.screen = Screen(out)
+        self.run_line = ""
+        """The run that is to be kept in view, in one line."""
+        self._doing: dict[str, tuple[str, float]] = {}
+        """What is going on: id -> (name, since when)."""
+        self._streaming = False
+        """Text of a message that is not complete has been shown."""
+        self._shown = False
+        """Text of the message that comes next has been shown."""
+        self._redactor = StreamRedactor()
+        self._held: list[str] = []
+        self._alerts: set[tuple[Any, ...]] = set()
+        self._last_state: tuple[Any, ...] = ()
+        self._last_metrics = 0.0
+        self._paused = False
+        self.in_turn = False
+
+    def notice(self, text: str) -> None:
+        """A line about the conversation. It waits for the end of a message that is being streamed."""
+        if self._streaming:
+            self._held.append(text)
+        else:
+            self.screen.line(text)
+
+    def on_event(self, event: LoopEvent) -> None:
+        if isinstance(event, TurnStarted):
+            self._doing = {"": ("waiting for the model", time.monotonic())}
+        elif isinstance(event, AssistantMessage):
+            self._doing.pop("", None)
+            self._end_of_message()
+            content = event.message.get("content")
+            if content and not self._shown:
+                self.screen.line("\n" + content)
+            self._shown = False
+        elif isinstance(event, ToolStarted):
+            self._doing[event.call["id"]] = (event.call["function"]["name"], time.monotonic())
+            self.screen.line(f"  {call_line(event.call)}", dim=True)
+        elif isinstance(event, ToolFinished):
+            record = event.record
+            self._doing.pop(record.id, None)
+            shown = result_line(record.name, record.ok, record.result, record.seconds)
+            self.screen.line(f"  {shown}", dim=record.ok)
+        self.tick()
+
+    def on_delta(self, delta: Delta) -> None:
+        if isinstance(delta, TextDelta):
+            self._text(self._redactor.feed(delta.text))
+        elif isinstance(delta, ReasoningDelta):
+            if "" in self._doing and not self._streaming:
+                self._doing[""] = ("thinking", self._doing[""][1])
+                self.tick()
+        elif isinstance(delta, Retrying):
+            cut = self._streaming
+            self._end_of_message()
+            self._shown = False
+            wait = f" in {seconds_text(delta.wait_seconds)}" if delta.wait_seconds else ""
+            aside = " What was said above is begun anew." if cut else ""
+            self.screen.line(f"  … {delta.reason.rstrip('.')}; asking again{wait}.{aside}", dim=True)
+
+    def on_progress(self, event: dict[str, Any]) -> None:
+        line = progress_line(event)
+        if line is None or self._known(event):
+            return
+        if event.get("kind") != "metrics":
+            self.notice(f"    {line}")
+        elif self.screen.live:
+            self.run_line = line
+            self.tick()
+        elif time.monotonic() - self._last_metrics >= LINE_EVERY_SECONDS:
+            self._last_metrics = time.monotonic()
+            self.screen.line(f"    {line}")
+
+    def on_news(self, event: dict[str, Any]) -> None:
+        """An alert or the end of the run `event["run"]`, from whoever watches it."""
+        line = progress_line(event)
+        if line and not self._known(event):
+            self.notice(f"{event['run']}  {line}")
+
+    def tick(self) -> None:
+        """Brings the status line up to date; called now and then by whoever waits."""
+        if not self._paused:
+            self.screen.status(self._status())
+
+    def pause(self) -> None:
+        """No status line from here on: somebody else has the terminal."""
+        self._end_of_message()
+        self._paused = True
+        self.screen.status("")
+
+    def resume(self) -> None:
+        if not self.in_turn:
+            self._last_state = ()
+        self._paused, self.in_turn = False, True
+        self.tick()
+
+    def end_turn(self) -> None:
+        """Nothing is going on any more, however it ended."""
+        self._doing.clear()
+        self.pause()
+        self._shown, self.in_turn = False, False
+
+    def _text(self, piece: str) -> None:
+        if not piece:
+            return
+        if not self._shown:
+            self.screen.line("")
+        self._streaming = self._shown = True
+        self.screen.write(piece)
+
+    def _end_of_message(self) -> None:
+        self._text(self._redactor.flush())
+        self._streaming = False
+        self.screen.fresh_line()
+        held, self._held = self._held, []
+        for text in held:
+            self.screen.line(text)
+
+    def _status(self) -> str:
+        doing = [(name, time.monotonic() - since) for name, since in self._doing.values()]
+        parts = []
+        if doing:
+            name = doing[0][0] if len(doing) == 1 else f"{len(doing)} calls"
+            parts.append(f"{name} {max(int(s) for _, s in doing)} s")
+        parts += [self.run_line] if self.run_line else []
+        return "  " + " · ".join(parts) if parts else ""
+
+    def _known(self, event: dict[str, Any]) -> bool:
+        """News of a run may come from the call that waits and from whoever watches: they are shown once."""
+        if event.get("kind") == "state":
+            before, self._last_state = self._last_state, (event.get("state"), event.get("reason"))
+            return before == self._last_state
+        if event.get("kind") != "alert":
+            return False
+        key = (event.get("time"), event.get("rule"), event.get("message"))
+        known = key in self._alerts
+        self._alerts.add(key)
+        return known
