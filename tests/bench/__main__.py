@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tests.bench import engine, startup
+from tests.bench import engine, long_session, startup
 
 if __name__ == "__main__":
     startup.main()
+    long_session.main()
     engine.main()

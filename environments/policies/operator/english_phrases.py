@@ -45,7 +45,7 @@ _TRAIN_VERB = r"(?:train|fine-?tune|post-?train)\b"
 _LEADS = one_of(rf"""
     please|pls|kindly|now|ok|okay|hi|hello|hey|so|and|also|just|first|firstly|second|next|finally|yes|yeah
     sure|alright
-    well|great|thanks|thank you|simply|quickly|immediately|right now|go ahead and|go and|go on and|go
+    well|great|thanks|thank you|simply|quickly|immediately|right now|go ahead and|go and|go on and|go(?! on\b)
     let'?s|let us|help me(?: to)?|try to|don'?t forget to|make sure (?:to|you)|be so kind (?:as to|and)
     (?:i|we)(?:'d| would)? (?:really )?(?:like|want|need|wish)(?: you)? to|why don'?t you
     (?:can|could|would|will) you(?: please| kindly)?|(?:you|we) (?:should|must|may|can)(?: now)?
