@@ -110,17 +110,24 @@ class RunSpending:
             with self.ledger.writing() as books:
                 entry = self._entry(books)
                 entry.state, entry.closed, entry.least = "reserved", None, self.rate.amounts(seconds)
-                wanted = self.rate.amounts(seconds + LOOK_SECONDS)
-                if wanted.gpu_hours > entry.amounts.gpu_hours:
-                    grown = self.rate.amounts(seconds + EXTEND_SECONDS)
-                    try:
-                        books.check(replace(entry, amounts=grown), self._bounds(entry))
-                        entry.amounts = grown
-                    except OverBudget as error:
-                        return str(error)
+                refusal = self._extend(books, entry, seconds)
                 books.put(entry)
+                return refusal
         except RlCliError as error:
             print(f"the spending of {self.run_id} could not be noted: {error}", file=sys.stderr)
+        return None
+
+    def _extend(self, books: Books, entry: Entry, seconds: float) -> str | None:
+        """Reserves more where the next look may be too late; returns why that is not allowed."""
+        if self.rate.amounts(seconds + LOOK_SECONDS).gpu_hours <= entry.amounts.gpu_hours:
+            return None
+        grown = self.rate.amounts(seconds + EXTEND_SECONDS)
+        try:
+            books.check(replace(entry, amounts=grown), self._bounds(entry))
+        except OverBudget as error:
+            entry.amounts = max(entry.amounts, entry.least, key=lambda amounts: amounts.gpu_hours)
+            return str(error)
+        entry.amounts = grown
         return None
 
     def close(self, seconds: float | None, lost: bool = False) -> None:
@@ -158,13 +165,16 @@ class RunSpending:
 def why_not(home: str | Path, settings: Settings, session: str | None, estimate: Any) -> str | None:
     """Why the budgets do not allow what a call is estimated to take; None: they do.
 
+    Where only the time is not known, what is spent is bounded while it goes on.
+
     Args:
         estimate: A `tools.spec.Estimate`.
     """
     ledger = Ledger(home)
     limits = Limits.from_settings(settings)
     bounds = limits.bounds(session=session, day=ledger.today())
-    unknown = estimate.dollars is None and not settings.allow_unknown_prices
+    only_how_long = estimate.seconds is None and settings.prices.get("gpu_hour") is not None
+    unknown = estimate.dollars is None and not only_how_long and not settings.allow_unknown_prices
     if unknown and any("dollars" in bound.limits for bound in [*bounds, Bound("run", "", limits.run)]):
         return "what it costs is not known, and there is a budget in dollars"
     asked = Amounts(dollars=estimate.dollars or 0.0, gpu_hours=estimate.gpu_hours)

@@ -132,5 +132,8 @@ def test_what_the_budgets_do_not_allow_is_known_before_it_is_asked_for(home: Pat
     assert "today's budget of 3 GPU hours" in (why_not(home, bounded, None, Estimate(gpu_hours=4.0)) or "")
     assert "not known" in (why_not(home, bounded, "s", Estimate(dollars=None)) or "")
     assert why_not(home, settings(), "s", Estimate(dollars=None)) is None
+    priced = settings(budgets={"session": {"dollars": 5.0}}, prices={"gpu_hour": 2.5})
+    assert why_not(home, priced, "s", Estimate(seconds=None, dollars=None)) is None
+    assert why_not(home, priced, "s", Estimate(seconds=60, dollars=None))
     meter(home)[0].reserve("x/y", 2000, 0)
     assert "$2.00 reserved" in (why_not(home, bounded, "s", Estimate(dollars=4.0)) or "")

@@ -113,6 +113,6 @@ class Spending(RuleBasedStateMachine):
 
 
 Spending.TestCase.settings = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=25, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestSpending = Spending.TestCase
