@@ -113,7 +113,7 @@ class Assistant:
         reason = result.error or REASONS.get(result.stop)
         self.session.record("end", stop=result.stop.value, error=reason)
         refused = bool(self.state["refused"])
-        return TurnResult(result.stop, reason, result.final_text, recorder.calls, result.usage, refused)
+        return TurnResult(result.stop, reason, recorder.text, recorder.calls, result.usage, refused)
 
     async def compact(self) -> str:
         """Summarises older turns as the person asked for. Returns one line that says what was done."""
@@ -149,7 +149,8 @@ class Assistant:
         async def before_request(_: list[Message]) -> Stop | None:
             if stop := in_a_circle(recorder.calls):
                 return stop
-            if tries.may_shorten and is_full(self._messages(prompt, limit), schemas, self.window):
+            may = tries.may_shorten and self.window is not None
+            if may and is_full(self._messages(prompt, limit), schemas, self.window):
                 tries.full = True
                 return Stop(StopReason.OVERFLOW)
             return None

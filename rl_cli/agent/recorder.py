@@ -24,12 +24,15 @@ class Recorder:
         self.calls: list[CallRecord] = []
         self.replies = 0
         """Completions, empty ones included."""
+        self.text = ""
+        """The model's last words."""
 
     def __call__(self, event: LoopEvent) -> None:
         if isinstance(event, AssistantMessage):
             self.replies += 1
             if not is_empty(event.message):  # endpoints refuse a conversation with empty messages
                 self._session.record("message", message=event.message)
+                self.text = event.message["content"] or self.text
         elif isinstance(event, ToolStarted):
             risk = self._risks.get(event.call["function"]["name"])
             self._session.record("call", fsync=risk in ("execute", "spend"), call=event.call)
