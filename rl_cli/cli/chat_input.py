@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rl_cli.cli.line_reader import LineInterrupted, LineReader, is_terminal
 from rl_cli.cli.slash import COMMANDS
+from rl_cli.cli.terminal_mode import Mode
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -25,6 +26,8 @@ HISTORY = "chat_history"
 class ChatInput(Protocol):
     is_seen: bool
     """There is a person who sees what is answered."""
+    mode: Mode
+    """Of the terminal, while nobody waits for input."""
 
     async def request(self) -> str | None:
         """What was typed, several lines perhaps; None when the person leaves."""
@@ -62,6 +65,7 @@ class PlainInput:
         self._lines = lines
         self._prompt = prompt
         self.is_seen = bool(prompt)
+        self.mode: Mode = "lines"
         self._warned = False
 
     async def request(self) -> str | None:
@@ -100,6 +104,7 @@ class EditedInput:
         self._toolbar = toolbar
         self._leaving = False
         self.is_seen = True
+        self.mode: Mode = "keys"
         self._session = self._make(home)
 
     async def request(self) -> str | None:

@@ -19,8 +19,9 @@ from rl_cli.agent.assistant import Assistant, TurnResult
 from rl_cli.cli.answerer import ADDRESS, Answerer, Preparation, choose
 from rl_cli.cli.display import Display
 from rl_cli.cli.interrupts import Interrupts
-from rl_cli.cli.line_reader import LineReader, line_mode
+from rl_cli.cli.line_reader import LineReader
 from rl_cli.cli.question import Questions, can_ask
+from rl_cli.cli.terminal_mode import terminal_mode
 from rl_cli.core.errors import Refused, WorkFailed
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Conversation:
         ticking = asyncio.ensure_future(self._tick())
         self.display.resume()
         try:
-            with line_mode(False):
+            with terminal_mode("silent"):
                 result = await self.interrupts.turn(self._answer(request))
         except BudgetExhausted as error:
             raise Refused(str(error)) from error
@@ -115,7 +116,7 @@ class Conversation:
     async def compact(self) -> str:
         """Summarises the older turns now; one line that says what came of it."""
         self.assistant.change_model(self.answerer.policy, await self.prepare().window())
-        with line_mode(False):
+        with terminal_mode("silent"):
             return await self.interrupts.turn(self.assistant.compact()) or "interrupted: nothing was changed"
 
     async def _answer(self, request: str) -> TurnResult:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import sys
-from collections.abc import Iterator
 from typing import TextIO
 
 CHUNK = 65_536
@@ -71,32 +69,6 @@ class LineReader:
         finally:
             self._waiting = None
             loop.remove_reader(self._descriptor)
-
-
-@contextlib.contextmanager
-def line_mode(on: bool) -> Iterator[None]:
-    """Whether a terminal shows and edits what is typed; nothing where standard input is none.
-
-    While an answer is printed, typed characters would mix with it: each key is kept for the next prompt.
-    """
-    if not is_terminal(sys.stdin):
-        yield
-        return
-    import termios
-
-    descriptor = sys.stdin.fileno()
-    before = termios.tcgetattr(descriptor)
-    changed = [*before[:6], list(before[6])]
-    flags = termios.ECHO | termios.ICANON
-    changed[3] = changed[3] | flags if on else changed[3] & ~flags
-    if not on:  # these two share their places with those of line mode
-        changed[6][termios.VMIN], changed[6][termios.VTIME] = 1, 0
-    termios.tcsetattr(descriptor, termios.TCSANOW, changed)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(termios.error):  # the terminal is gone
-            termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
 
 def is_terminal(*streams: TextIO | None) -> bool:

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from rl_cli.cli.display import Display
-from rl_cli.cli.line_reader import LineInterrupted, LineReader, is_terminal, line_mode
+from rl_cli.cli.line_reader import LineInterrupted, LineReader, is_terminal
+from rl_cli.cli.terminal_mode import terminal_mode
 from rl_cli.core.printable import printable
 
 
@@ -31,7 +32,7 @@ class Questions:
         try:
             self._lines.forget_typed()
             print(printable(f"\n{question} [{'/'.join(choices)}] "), end="", file=sys.stderr, flush=True)
-            with line_mode(True):
+            with terminal_mode("lines"):
                 answer = await self._lines.line()
         except LineInterrupted:
             answer = None

@@ -19,6 +19,8 @@ from tests.e2e.cli import command
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\x1b[=>()][A-Z0-9]?")
 ROWS, COLUMNS = 40, 120
+WHERE = b"\x1b[6n"
+"""The question where the cursor is, which terminals answer."""
 CTRL_C, CTRL_D, ENTER, ESCAPE_ENTER, UP = "\x03", "\x04", "\r", "\x1b\r", "\x1b[A"
 
 
@@ -34,7 +36,7 @@ class Terminal:
             stdout=theirs,
             stderr=theirs,
             cwd=cwd,
-            env=os.environ | {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"} | environment,
+            env=os.environ | {"TERM": "xterm-256color"} | environment,
             start_new_session=True,
             preexec_fn=_take_terminal,  # Ctrl-C reaches only who has the terminal
         )
@@ -66,7 +68,7 @@ class Terminal:
     def say(self, line: str) -> None:
         self.type(line + ENTER)
 
-    def expect(self, text: str, timeout: float = 60) -> str:
+    def expect(self, text: str, timeout: float = 30) -> str:
         """Waits until `text` appears after what was expected before; returns what came before it."""
         end = time.monotonic() + timeout
         while (found := self.seen.find(text, self._position)) < 0:
@@ -76,7 +78,7 @@ class Terminal:
         self._position = found + len(text)
         return before
 
-    def code(self, timeout: float = 60) -> int:
+    def code(self, timeout: float = 30) -> int:
         """The exit code, once the command has ended."""
         end = time.monotonic() + timeout
         while self._read(end):
@@ -93,6 +95,8 @@ class Terminal:
         except OSError:  # Linux: nobody has the other side any more
             return False
         self._bytes += piece
+        for _ in range(piece.count(WHERE)):
+            os.write(self._ours, b"\x1b[1;1R")
         return bool(piece)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
@@ -83,8 +84,9 @@ def test_agt_30_ctrl_c_ends_a_model_call_that_hangs():
             command("ask", "tell me", *endpoint(server)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
         )
         assert asking.stdout
-        while b"Half" not in asking.stdout.readline():
-            pass
+        said = b""
+        while b"Half" not in said:
+            said += os.read(asking.stdout.fileno(), 1000)
         asking.send_signal(signal.SIGINT)
         assert asking.wait(3) == 130
         asking.stdout.close()
@@ -201,7 +203,6 @@ def test_a_run_stays_in_view_at_the_prompt_and_during_a_turn(long_run: str):
         chat.expect(f"waiting for the model 1 s · {long_run}")
         chat.expect("done")
         chat.process.send_signal(signal.SIGTERM)
-        chat.expect("rl-cli chat --resume") if False else None
         assert chat.code() == 130
     assert rl_cli("runs", "show", long_run, "--json").rows()[0]["state"] == "running"
     assert rl_cli("runs", "stop", long_run, "--now").code == 0
