@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -94,7 +95,10 @@ class Assistant:
 
         Raises:
             OSError: The session file cannot be written.
-            CancelledError: The task was cancelled; the session can be gone on with.
+            CancelledError: The task was cancelled.
+            PolicyError: The policy cannot be opened.
+
+        Whatever is raised, the session can be gone on with.
         """
         bounds, prompt = self.bounds(), self._system()
         self.state["refused"] = False
@@ -109,6 +113,12 @@ class Assistant:
             result = await self._answer(prompt, bounds, recorder)
         except asyncio.CancelledError:
             self.session.record("end", stop=StopReason.INTERRUPTED.value, error="cancelled")
+            raise
+        except Exception as error:
+            with suppress(OSError):  # it may be the very reason
+                self.session.record(
+                    "end", stop=StopReason.ERROR.value, error=f"{type(error).__name__}: {error}"
+                )
             raise
         reason = result.error or REASONS.get(result.stop)
         self.session.record("end", stop=result.stop.value, error=reason)
@@ -227,13 +237,17 @@ class Assistant:
         return None
 
     async def _shorten(self, bounds: Bounds, whole_turns: bool = False) -> Shortening | None:
-        done = await shorten_conversation(
-            self.session, self.policy, self.window, self.toolsets, bounds, self.interrupted, whole_turns
+        self._kept.spoil()
+        return await shorten_conversation(
+            self.session,
+            self.policy,
+            self.window,
+            self.toolsets,
+            bounds,
+            self.interrupted,
+            whole_turns,
+            self.on_notice,
         )
-        if done:
-            self._kept.spoil()
-            self.on_notice(done.told)
-        return done
 
     def _messages(self, prompt: Message, limit: int) -> list[Message]:
         return [prompt, *with_bounded_results(self.session.history.messages(), limit)]

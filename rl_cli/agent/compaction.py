@@ -53,9 +53,10 @@ def cut(messages: list[Message], keep_tokens: int, whole_turns: bool) -> Cut | N
     starts = [i for i, message in enumerate(messages) if message["role"] != "tool"]
     if not starts:
         return None
-    at = starts[-1]
-    for start in reversed(starts):
-        if tokens_of_messages(messages[start:]) > keep_tokens:
+    at, taken = starts[-1], 0
+    for start, end in zip(reversed(starts), reversed([*starts[1:], len(messages)]), strict=True):
+        taken += tokens_of_messages(messages[start:end])
+        if taken > keep_tokens:
             break
         at = start
     requests = [i for i in starts if messages[i]["role"] == "user"]
@@ -121,11 +122,11 @@ def compose(words: str, digest: dict[str, Any], limit: int | None) -> str:
     """
     from prompts.loader import render
 
-    texts = as_texts(digest)
+    share = None
     if limit is not None:
         share = max(SMALLEST, int(limit * ASCII_CHARACTERS_PER_TOKEN / 4))
         words = ends(words, share)
-        texts = {name: ends(text, share) for name, text in texts.items()}
+    texts = as_texts(digest, share)
     return render("summary", words=words or "(the lists below are all that is left)", **texts)
 
 

@@ -15,6 +15,8 @@ from rl_cli.core.messages import Message
 MOST_REQUESTS = 30
 MOST_CHANGES = 15
 """The newest ones; what was executed or paid for is never left out."""
+SHORTEST_LINE = 70
+"""Characters."""
 TELLING = ("run_id", "id", "state", "environment", "profile", "backend", "step", "file", "changed")
 """Keys of a result that are worth a place, where their values are short."""
 
@@ -60,8 +62,13 @@ def add(digest: dict[str, Any], messages: list[Message], risks: Mapping[str, str
     }
 
 
-def as_texts(digest: dict[str, Any]) -> dict[str, str]:
-    """The digest as the three lists of the prompt `summary`."""
+def as_texts(digest: dict[str, Any], longest: int | None = None) -> dict[str, str]:
+    """The digest as the three lists of the prompt `summary`.
+
+    Args:
+        digest: As `add` makes it.
+        longest: Characters of each list, roughly; its lines are shortened rather than left out.
+    """
     requests = [
         f'- "{row["asked"]}" -> ' + (f'"{row["answered"]}"' if row["answered"] else "no answer yet")
         for row in digest.get("requests", [])
@@ -69,7 +76,14 @@ def as_texts(digest: dict[str, Any]) -> dict[str, str]:
     done = [f"- {row['what']}" for row in digest.get("done", [])]
     runs = [f"- {run_id}: {state}" for run_id, state in digest.get("runs", {}).items()]
     lists = {"requests": requests, "done": done, "runs": runs}
-    return {name: "\n".join(lines) or "- none" for name, lines in lists.items()}
+    return {name: _listed(lines, longest) for name, lines in lists.items()}
+
+
+def _listed(lines: list[str], longest: int | None) -> str:
+    if longest is not None and sum(map(len, lines)) > longest:
+        each = max(SHORTEST_LINE, longest // len(lines))
+        lines = [x if len(x) <= each else f"{x[: each // 2]}…{x[-(each // 2 - 1) :]}" for x in lines]
+    return "\n".join(lines) or "- none"
 
 
 def _outcome(result: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from environments.policies.base import Bounds, Policy, Usage
@@ -35,6 +36,7 @@ async def shorten_conversation(
     bounds: Bounds,
     interrupted: asyncio.Event,
     whole_turns: bool,
+    tell: Callable[[str], None],
 ) -> Shortening | None:
     """Replaces older messages by a summary; None where there is nothing to replace.
 
@@ -46,6 +48,7 @@ async def shorten_conversation(
         bounds: Who pays for the summary.
         interrupted: Ends the wait for it.
         whole_turns: See `compaction.cut`; always so where `window` is None.
+        tell: Receives a line for the person before the model is asked, and one after.
     """
     history = session.history
     before = tokens_of_messages(history.messages())
@@ -55,6 +58,7 @@ async def shorten_conversation(
         return None
     words, usage = "", Usage()
     if window is not None and parts.older:
+        tell("older messages are being summarised")
         words, usage = await put_in_words(
             policy, f"{session.id}-summary", parts.older, history.summary, room(window), bounds, interrupted
         )
@@ -66,4 +70,5 @@ async def shorten_conversation(
     how = "in the model's words and by the records" if words else "by the records"
     told = f"older messages were summarised {how}: about {before:,} tokens are now {after:,}"
     session.record("notice", text=told)
+    tell(told)
     return Shortening(told, after <= before / 2, usage)

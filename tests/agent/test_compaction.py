@@ -66,8 +66,9 @@ def test_trj_07_what_was_done_before_a_summary_is_not_done_again(home: Path) -> 
     assert [r.stop for r in results] == [StopReason.FINISHED] * 5
     assert results[-1].text == "it runs"
     assert STARTED == ["A"]
-    [notice] = told
-    assert "older messages were summarised" in notice
+    assert told[0] == "older messages are being summarised"
+    assert "older messages were summarised in the model's words" in told[1]
+    assert len(told) == 2
     summarising = next(i for i, request in enumerate(policy.requests) if is_summary(request))
     assert policy.offered[summarising] == 0  # no tools
     summary = policy.requests[-1][1]["content"] or ""
