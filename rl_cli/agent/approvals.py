@@ -46,6 +46,7 @@ class Approvals:
         ask: Asks the person; default: at the terminal.
         home: RL_CLI_HOME; default: the one that holds.
         budget_left: Why an estimate is more than the budgets leave, in one line, or None where it is not.
+        one_call: There is no session in which a second call could come.
 
     Raises:
         BadUsage: A rule is malformed.
@@ -59,6 +60,7 @@ class Approvals:
         ask: Ask | None = None,
         home: Path | None = None,
         budget_left: Callable[[Estimate], str | None] | None = None,
+        one_call: bool = False,
     ) -> None:
         self.rules = [Rule.from_settings(rule) for rule in rules]
         self._yes = yes
@@ -66,6 +68,7 @@ class Approvals:
         self._ask = ask or ask_on_terminal
         self._home = home or home_folder()
         self._budget_left = budget_left
+        self._one_call = one_call
         self._one_question_at_a_time = asyncio.Lock()
 
     async def __call__(self, request: ApprovalRequest) -> Verdict:
@@ -102,7 +105,7 @@ class Approvals:
         while True:
             width = shutil.get_terminal_size().columns - 1
             described, cut = describe_call(spec, arguments, request.estimate, width, whole)
-            offers = _offers(request, cut)
+            offers = _offers(request, self._one_call, cut)
             lines = [described, *(f"  {key}  {meaning}" for key, meaning in offers.items()), "Allow it?"]
             try:
                 answer = (await self._ask("\n".join(lines), [*offers])).strip()
@@ -123,14 +126,14 @@ class Approvals:
             return Verdict(True) if word in ONCE else Verdict(False, _reason(answer))
 
 
-def _offers(request: ApprovalRequest, cut: bool) -> dict[str, str]:
+def _offers(request: ApprovalRequest, one_call: bool, cut: bool) -> dict[str, str]:
     """The keys that a person can press, and what each means for this call."""
     name, arguments = request.spec.name, request.arguments
     covers = f"{name} with exactly these arguments" if arguments else f"every call of {name}"
-    offers = {"y": "yes, this once", "s": f"yes, for this session: {covers}"}
+    offers = {"y": "yes, this once"} | ({} if one_call else {"s": f"yes, for this session: {covers}"})
     rule = exactly(name, arguments, "remembered").to_settings()
     if len(str(rule)) <= MOST_REMEMBERED and redact(rule) == rule:
-        offers["a"] = f"always: the same, kept in {answers_file()}"
+        offers["a"] = f"yes, always: {covers}; kept in {answers_file()}"
     if cut:
         offers["v"] = "show all of it first"
     return offers | {"n": "no; any other words are a no too, and are passed on as the reason"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -96,15 +97,24 @@ async def call_tool(name: str, arguments: dict[str, Any], yes: bool = False) -> 
 
 async def _call(name: str, arguments: str | dict[str, Any], yes: bool) -> tuple[str, bool]:
     from rl_cli.agent.approvals import Approvals
-    from rl_cli.core.settings import load_settings
+    from rl_cli.core.settings import home, load_settings
+    from rl_cli.spending.gate import why_not
     from tools.dispatcher import CallContext, handle_function_call
     from tools.toolsets import TOOLSETS
 
+    settings = load_settings()
+    approvals = Approvals(
+        settings.approvals,
+        yes=yes,
+        interactive=sys.stdin.isatty() and sys.stderr.isatty(),
+        one_call=True,
+        budget_left=partial(why_not, home(), settings, None),
+    )
     context = CallContext(
         caller="cli",
         task_id=f"cli-{os.getpid()}",
         toolsets=tuple(TOOLSETS),
-        approve=Approvals(load_settings().approvals, yes, sys.stdin.isatty() and sys.stderr.isatty()),
+        approve=approvals,
         result_limit=sys.maxsize,
     )
     text = await handle_function_call(name, arguments, context)

@@ -78,7 +78,7 @@ def test_a_terminal_is_asked_and_shown_the_arguments(answer: bytes | None, code:
     os.close(theirs)
     screen = b""
     deadline = time.monotonic() + 60
-    while b"[y/N]" not in screen:
+    while b"Allow it?" not in screen:
         assert time.monotonic() < deadline
         screen += os.read(ours, 4096)
     assert b"execute_it may run code" in screen
