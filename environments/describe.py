@@ -19,7 +19,9 @@ from typing import Any, get_args
 from environments.base import Environment, Split
 from environments.catalogue import DESCRIBE_SECONDS, load_environment
 from rl_cli.core.errors import RlCliError
+from rl_cli.core.own_process import drop_keys, redact_output
 from rl_cli.core.processes import TREE, ProcessIdentity, kill_tree
+from rl_cli.core.redaction import redact
 
 
 def main(argv: list[str]) -> int:
@@ -28,13 +30,17 @@ def main(argv: list[str]) -> int:
     os.set_inheritable(out, False)
     _end_with_the_parent()
     os.dup2(2, 1)
+    redact_output()
+    drop_keys()
+    answer: dict[str, Any]
     try:
-        text = json.dumps(description(load_environment(name, options, folder)), ensure_ascii=True)
+        answer = description(load_environment(name, options, folder))
+        json.dumps(answer)
     except RlCliError as error:
-        told = {"message": error.message, "hint": error.hint, "exit_code": error.exit_code}
-        text = json.dumps({"error": told})
+        answer = {"error": {"message": error.message, "hint": error.hint, "exit_code": error.exit_code}}
     except BaseException as error:  # a person's code: whatever it raises is theirs to read, on one line
-        text = json.dumps({"failed": " ".join(traceback.format_exception_only(error))})
+        answer = {"failed": " ".join(traceback.format_exception_only(error))}
+    text = json.dumps(redact(answer))
     with open(out, "w", encoding="ascii") as file:
         file.write(text)
     sys.stderr.flush()

@@ -9,6 +9,7 @@ from typing import Any
 
 from rl_cli.core.json_text import to_json
 from rl_cli.core.printable import printable
+from rl_cli.core.redaction import redacted_json
 
 
 def say(text: str, error: bool = False) -> None:
@@ -18,7 +19,7 @@ def say(text: str, error: bool = False) -> None:
 
 def print_json(value: Any) -> None:
     """One JSON object on one line."""
-    print(to_json(value))
+    print(redacted_json(value))
 
 
 def print_json_lines(rows: Iterable[Any]) -> None:

@@ -178,7 +178,7 @@ def logs_command(
     while True:
         over = not follow or _is_over(found)
         _must_exist(found)
-        sys.stdout.write(printable(tail.read()))
+        sys.stdout.write(printable(tail.read() + (tail.rest() if over else "")))
         sys.stdout.flush()
         if over:
             return

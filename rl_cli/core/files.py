@@ -1,7 +1,8 @@
 """Files that survive a crash: whole or absent when replaced, line by line when appended.
 
 Appending takes no lock: one write of one line to a file opened with O_APPEND. What a crash or a full disk
-leaves of a line stays in the file as a line of its own, which readers skip.
+leaves of a line stays in the file as a line of its own, which readers skip. Secrets in text are masked on the
+way (see `redaction`); bytes are written as they are.
 Not covered: appending to a network file system from several machines at once.
 """
 
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rl_cli.core.errors import BadUsage, RlCliError, WorkFailed
-from rl_cli.core.json_text import to_json
+from rl_cli.core.redaction import redact_text, redacted_json
 
 StrPath = str | os.PathLike[str]
 
@@ -23,13 +24,20 @@ StrPath = str | os.PathLike[str]
 def write_atomic(path: StrPath, data: str | bytes) -> None:
     """Replaces `path` so that readers, and whoever comes after a crash, see the old or the new content only.
 
+    Args:
+        path: The file; a link is followed.
+        data: Text, whose secrets are masked, or bytes.
+
     Raises:
         OSError: As `open` does; the old file is untouched and nothing is left beside it.
     """
+    _replace(path, redact_text(data).encode() if isinstance(data, str) else data)
+
+
+def _replace(path: StrPath, payload: bytes) -> None:
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{name[:100]}.{os.urandom(6).hex()}.tmp")
-    payload = data.encode() if isinstance(data, str) else data
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         try:
@@ -46,7 +54,7 @@ def write_atomic(path: StrPath, data: str | bytes) -> None:
 
 def write_json(path: StrPath, value: Any) -> None:
     """Writes `value` as indented JSON, atomically. NaN becomes the string "NaN" (see `to_json`)."""
-    write_atomic(path, to_json(value, indent=2) + "\n")
+    _replace(path, (redacted_json(value, indent=2) + "\n").encode())
 
 
 def read_json(path: StrPath) -> Any:
@@ -67,7 +75,7 @@ def append_jsonl(path: StrPath, row: dict[str, Any], fsync: bool = False) -> Non
         row: What to write.
         fsync: Return only once the line is on the disk.
     """
-    payload = to_json(row).encode() + b"\n"
+    payload = redacted_json(row).encode() + b"\n"
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
     try:
         size = os.fstat(descriptor).st_size

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from rl_cli.core.redaction import redact_text
+
 
 def printable(text: str) -> str:
-    """`text` with U+FFFD for control characters (other than tab and newline) and for lone surrogates."""
+    """`text` without secrets, with U+FFFD for control characters (not tab, newline) and lone surrogates."""
+    text = redact_text(text)
     if text.isascii() and text.isprintable():
         return text
     clean = "".join(c if c in "\n\t\u3000" or c.isprintable() else "\ufffd" for c in text)

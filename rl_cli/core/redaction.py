@@ -8,13 +8,18 @@ Not covered: secrets that are encrypted, compressed, or encoded in other ways th
 
 from __future__ import annotations
 
-import io
 import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from itertools import count
 from typing import Any, TextIO, cast
 
+from rl_cli.core import secret_search
 from rl_cli.core.json_text import plain, to_json
-from rl_cli.core.secret_patterns import is_assigned_secret
-from rl_cli.core.secret_search import CONTEXT, LONGEST_HELD, Span, forget, remember, settled, spans_of
+from rl_cli.core.secret_patterns import is_secret_field
+from rl_cli.core.secret_search import CONTEXT, LONGEST_HELD, Span, settled, spans_of
+from rl_cli.core.secret_values import SHORTEST
 
 __all__ = [
     "MASK",
@@ -28,19 +33,28 @@ __all__ = [
 ]
 
 MASK = "[redacted]"
+_HARMLESS = frozenset({int, float, bool, type(None)})
+_PLAIN = _HARMLESS | {str}
+
+
+def forget() -> None:
+    """The environment is read anew at the next use, and what `remember` was told is forgotten."""
+    secret_search.forget()
+    _short.cache_clear()
+
+
+def remember(value: str) -> None:
+    """From now on `value` is a secret too, unless it is too short or too plain to be told from other text."""
+    secret_search.remember(value)
+    _short.cache_clear()
 
 
 def redact_text(text: str) -> str:
     """`text` with its secrets masked; doing it again changes nothing."""
-    for _ in range(4):  # a mask may uncover another secret's beginning
-        spans = spans_of(text)
-        if not spans:
-            break
-        masked = _mask(text, spans)
-        if masked == text:
-            break
-        text = masked
-    return text
+    if len(text) < SHORTEST:
+        return text
+    masked = _short(text) if len(text) <= 100 else _redacted(text)
+    return text if masked == text else masked
 
 
 def redact(value: Any) -> Any:
@@ -48,25 +62,24 @@ def redact(value: Any) -> Any:
 
     Returns:
         The same object if there was nothing to mask.
+
+    Raises:
+        RecursionError: `value` is nested too deeply, or contains itself.
     """
     if isinstance(value, str):
         return redact_text(value)
     if isinstance(value, dict):
-        fields = [(redact(k), _field(k, v)) for k, v in value.items()]
-        same = all(a is k and b is v for (a, b), (k, v) in zip(fields, value.items(), strict=True))
-        return value if same else dict(_distinct(fields))
+        return _fields(value)
     if isinstance(value, list | tuple):
         items = [redact(item) for item in value]
-        if all(a is b for a, b in zip(items, value, strict=True)):
-            return value
-        return items if isinstance(value, list) else tuple(items)
+        same = all(a is b for a, b in zip(items, value, strict=True))
+        return value if same else items if isinstance(value, list) else tuple(items)
     return value
 
 
 def redacted_json(value: Any, indent: int | None = None) -> str:
-    """JSON text of `value` (see `to_json`) without its secrets; always valid JSON of the same structure."""
-    text = to_json(value, indent)
-    return to_json(redact(plain(value)), indent) if spans_of(text) else text
+    """JSON text of `value` (see `to_json`) without its secrets; always valid, and of the same structure."""
+    return to_json(_for_json(value), indent)
 
 
 class StreamRedactor:
@@ -78,30 +91,39 @@ class StreamRedactor:
 
     def feed(self, piece: str) -> str:
         """What can be shown now."""
-        start = len(self._before)
-        text = self._before + self._held + piece
-        spans = [span for span in spans_of(text) if span[0] >= start]
-        end = max(start, settled(text, start)) if len(text) - start < LONGEST_HELD else len(text)
-        for first, last in reversed(spans):
-            if first < end < last:
-                end = first
-        return self._release(text, start, end, [span for span in spans if span[1] <= end])
+        return self._show(piece, last=False)
 
     def flush(self) -> str:
         """The rest: nothing more comes."""
-        start = len(self._before)
-        text = self._before + self._held
-        return self._release(text, start, len(text), [span for span in spans_of(text) if span[0] >= start])
+        return self._show("", last=True)
 
-    def _release(self, text: str, start: int, end: int, spans: list[Span]) -> str:
-        shown = _mask(text[:end], spans)[start:]
-        self._held = text[end:]
-        self._before = (self._before + shown)[-CONTEXT:]
+    def _show(self, piece: str, last: bool) -> str:
+        start = len(self._before)
+        text = self._before + self._held + piece
+        spans = [span for span in spans_of(text) if span[0] >= start]
+        end = len(text) if last else settled(text, start)
+        if len(text) - end > LONGEST_HELD:
+            end = len(text)
+        end = min([end, *(first for first, until in spans if first < end < until)])
+        shown = _masked(text[:end], [span for span in spans if span[1] <= end])[start:]
+        self._before, self._held = (self._before + shown)[-CONTEXT:], text[end:]
         return shown
 
 
-class _RedactedStream(io.TextIOBase):
-    """A text stream that masks what is written to it; all else is the wrapped stream's."""
+def redact_stream(stream: TextIO) -> TextIO:
+    """A stream that writes to `stream` without secrets, also without those that come in pieces.
+
+    At the end of the process, what was held back as the possible beginning of a secret is written too.
+    """
+    import atexit
+
+    wrapped = _RedactedStream(stream)
+    atexit.register(wrapped.release)
+    return cast(TextIO, wrapped)
+
+
+class _RedactedStream:
+    """Masks what is written to a text stream; all else is the stream's own."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -113,58 +135,73 @@ class _RedactedStream(io.TextIOBase):
             self._stream.write(self._redactor.feed(text))
         return len(text)
 
-    def flush(self) -> None:
-        """Hands on what is settled; the beginning of a secret is still held back."""
-        self._stream.flush()
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
 
     def release(self) -> None:
-        """Hands on what was held back: nothing more comes."""
-        with self._lock:
+        """Writes what was held back: nothing more comes."""
+        with self._lock, suppress(OSError, ValueError):  # its reader has left, or it is closed
             self._stream.write(self._redactor.flush())
-        self._stream.flush()
-
-    def writable(self) -> bool:
-        return True
-
-    def isatty(self) -> bool:
-        return self._stream.isatty()
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
+            self._stream.flush()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
 
-def redact_stream(stream: TextIO) -> TextIO:
-    """A stream that writes to `stream` without its secrets, also those that come in pieces.
-
-    At the end of the process, what was held back as the possible beginning of a secret is written too.
-    """
-    import atexit
-
-    wrapped = _RedactedStream(stream)
-    atexit.register(wrapped.release)
-    return cast(TextIO, wrapped)
-
-
-def _field(name: Any, value: Any) -> Any:
-    if isinstance(name, str) and isinstance(value, str) and is_assigned_secret(name, value):
-        return MASK
-    return redact(value)
+def _redacted(text: str) -> str:
+    for _ in range(4):  # a mask may uncover the beginning of another secret
+        spans = spans_of(text)
+        if not spans:
+            break
+        masked = _masked(text, spans)
+        if masked == text:
+            break
+        text = masked
+    return text
 
 
-def _distinct(fields: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+_short = lru_cache(2048)(_redacted)
+
+
+def _fields(value: dict[Any, Any]) -> dict[Any, Any]:
+    same = True
+    fields: dict[Any, Any] = {}
+    for key, held in value.items():
+        name, content = key, held
+        if isinstance(key, str):
+            name = redact_text(key)
+            if isinstance(held, str) and is_secret_field(key, held):
+                content = MASK
+        if content is held and type(held) not in _HARMLESS:
+            content = redact(held)
+        same = same and name is key and content is held
+        fields[_free(name, fields) if name is not key else key] = content
+    return value if same else fields
+
+
+def _free(name: str, taken: Mapping[Any, Any]) -> str:
     """Two keys that were masked stay two."""
-    seen: dict[Any, int] = {}
-    distinct = []
-    for key, value in fields:
-        seen[key] = seen.get(key, 0) + 1
-        distinct.append((key if seen[key] == 1 else f"{key} {seen[key]}", value))
-    return distinct
+    return next(n for n in (name, *(f"{name} {i}" for i in count(2))) if n not in taken)
 
 
-def _mask(text: str, spans: list[Span]) -> str:
+def _for_json(value: Any) -> Any:
+    """As `redact`, with what JSON does not know as what it stands for."""
+    if type(value) in _HARMLESS or isinstance(value, str):
+        return redact(value)
+    simple = plain(value) if not _is_plain(value) else value
+    return redact(simple)
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(type(v) in _PLAIN or _is_plain(v) for v in value.values())
+    if isinstance(value, list | tuple):
+        return all(type(v) in _PLAIN or _is_plain(v) for v in value)
+    return type(value) in _PLAIN
+
+
+def _masked(text: str, spans: list[Span]) -> str:
     parts, at = [], 0
     for first, last in spans:
         parts += [text[at:first], MASK]

@@ -4,31 +4,57 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 
-from rl_cli.core.secret_patterns import Rule, rules
-from rl_cli.core.secret_values import all_forms, is_telling, secrets_of
+from rl_cli.core.secret_patterns import RULES, START, Rule
+from rl_cli.core.secret_values import SHORTEST, all_forms, is_telling, secrets_of
 
-LONGEST_HELD = 32_768
-"""Characters of an unfinished secret at most; a private key of 16,384 bits takes 13,000."""
-CONTEXT = 128
+LONGEST_HELD = 4096
+"""Characters of an unfinished secret at most; a private key of 4,096 bits takes 3,300."""
+CONTEXT = 160
 """Characters before a place that may decide what stands there."""
-_BREAK = r"(?:(?<=[A-Za-z0-9+/_-]{60})(?:\r?\n|(?:\\r)?\\n))?"
+_WRAP = re.compile(r"(?<=[A-Za-z0-9+/_-]{60})(?:\r?\n|(?:\\r)?\\n|(?:\r|\\|\\r\\?)\Z)")
 """Where base64 is wrapped: after a long line of it."""
 
 Span = tuple[int, int]
 
 
-class _Known:
-    """The needles of all secrets that are known by value."""
+class Prefixes:
+    """Finds, at the end of a text, what may be the beginning of one of some words."""
 
-    def __init__(self, values: set[str]) -> None:
-        self.values = values
+    def __init__(self, words: Iterable[str]) -> None:
+        self._short = {word[:n] for word in words for n in range(1, min(4, len(word)))}
+        self._long = [(word[:4], word) for word in words if len(word) > 4]
+
+    def start_of(self, text: str, first: int = 0) -> int:
+        """The earliest index from `first` on at which the rest of `text` begins a word; else its length."""
+        size = len(text)
+        best = size
+        for n in (3, 2, 1):
+            if size - n >= first and text[-n:] in self._short:
+                best = size - n
+                break
+        for head, word in self._long:
+            at = text.find(head, max(first, size - len(word) + 1))
+            while 0 <= at < best:
+                if word.startswith(text[at:]):
+                    best = at
+                at = text.find(head, at + 1)
+        return best
+
+
+class Known:
+    """The secrets that are known by value, in all their forms."""
+
+    def __init__(self, values: Iterable[str]) -> None:
         self.plain, self.encoded = all_forms(values)
-        self.longest = max(map(len, self.plain + self.encoded), default=0) * 2
+        self.plain_starts, self.encoded_starts = Prefixes(self.plain), Prefixes(self.encoded)
 
 
-_known: _Known | None = None
+_known: Known | None = None
 _told: set[str] = set()
+_marker_starts = Prefixes([marker for rule in RULES if not rule.fold for marker in rule.markers])
+_at_start = re.compile(START)
 
 
 def forget() -> None:
@@ -46,30 +72,55 @@ def remember(value: str) -> None:
         _known = None
 
 
-def _get_known() -> _Known:
+def keep_environment() -> None:
+    """The secrets that the environment holds now stay known when it loses them."""
+    _told.update(secrets_of(os.environ))
+
+
+def known() -> Known:
+    """The secrets of the environment as it was at the first use, and those told since."""
     global _known
     if _known is None:
-        _known = _Known(secrets_of(os.environ) | _told)
+        _known = Known(secrets_of(os.environ) | _told)
     return _known
 
 
 def spans_of(text: str) -> list[Span]:
     """What is to be masked, in order, without overlap."""
-    known = _get_known()
-    found: list[Span] = []
-    for needle in known.plain:
-        if needle in text:
-            found += _everywhere(text, needle)
-    if known.encoded:
-        found += _encoded_spans(text, known)
-    folded: str | None = None
-    for rule in rules():
-        if rule.fold and folded is None:
-            folded = _fold(text)
+    if len(text) < SHORTEST:
+        return []
+    values = known()
+    found = [span for needle in values.plain if needle in text for span in _everywhere(text, needle)]
+    if values.encoded:
+        found += _encoded_spans(text, values.encoded)
+    folded = _fold(text)
+    for rule in RULES:
+        searched = folded if rule.fold else text
         for marker in rule.markers:
-            if marker in (searched := folded if rule.fold and folded is not None else text):
+            if marker in searched:
                 found += _rule_spans(text, searched, marker, rule)
     return _joined(text, sorted(found)) if found else found
+
+
+def settled(text: str, first: int) -> int:
+    """Up to where, from `first` on, `text` stays as it is whatever follows."""
+    values = known()
+    end = values.plain_starts.start_of(text, first)
+    if values.encoded:
+        end = min(end, _encoded_start(text, values.encoded_starts, first))
+    marker = _marker_starts.start_of(text, first)
+    if marker < end and _at_start.match(text, marker):
+        end = marker
+    folded = _fold(text)
+    for rule in RULES:
+        searched = folded if rule.fold else text
+        for marker_text in rule.markers:
+            at = searched.find(marker_text)
+            while 0 <= at < end:
+                if match := rule.unfinished.match(text, at):
+                    end = min(end, max(first, match.start("value")))
+                at = searched.find(marker_text, at + 1)
+    return end
 
 
 def _fold(text: str) -> str:
@@ -86,18 +137,31 @@ def _everywhere(text: str, needle: str) -> list[Span]:
     return spans
 
 
-def _encoded_spans(text: str, known: _Known) -> list[Span]:
+def _encoded_spans(text: str, needles: list[str]) -> list[Span]:
     line = text
     if "\n" in line:
         line = line.replace("\r", "").replace("\n", "")
     if "\\n" in line:
         line = line.replace("\\r", "").replace("\\n", "")
     spans: list[Span] = []
-    for needle in known.encoded:
+    for needle in needles:
         if needle in line:
-            wrapped = re.compile(_BREAK.join(map(re.escape, needle)))
+            wrapped = re.compile(f"(?:{_WRAP.pattern})?".join(map(re.escape, needle)))
             spans += [match.span() for match in wrapped.finditer(text)]
     return spans
+
+
+def _encoded_start(text: str, starts: Prefixes, first: int) -> int:
+    """As `Prefixes.start_of`, for base64 that may be wrapped."""
+    wraps = list(_WRAP.finditer(text, first)) if "\n" in text or "\\" in text or "\r" in text else []
+    if not wraps:
+        return starts.start_of(text, first)
+    line = _WRAP.sub("", text)
+    at = starts.start_of(line, first)
+    for wrap in wraps:
+        if wrap.start() <= at:
+            at += len(wrap[0])
+    return at
 
 
 def _rule_spans(text: str, searched: str, marker: str, rule: Rule) -> list[Span]:
@@ -105,29 +169,25 @@ def _rule_spans(text: str, searched: str, marker: str, rule: Rule) -> list[Span]
     at = searched.find(marker)
     while at >= 0:
         after = at + len(marker)
-        match = rule.found.match(text, at)
-        if match and rule.decide(match):
-            span = _masked_of(match)
-            spans.append(span)
-            after = max(after, span[1])
+        if match := rule.found.match(text, at):
+            if rule.decide(match):
+                groups = match.groupdict()
+                name = next(name for name in ("masked", "quoted", "bare") if groups.get(name) is not None)
+                spans.append(match.span(name))
+                after = match.end()
+            elif not rule.fold:  # nothing in it could decide otherwise
+                after = match.end()
         at = searched.find(marker, after)
     return spans
 
 
-def _masked_of(match: re.Match[str]) -> Span:
-    groups = match.re.groupindex
-    for name in ("masked", "quoted", "bare"):
-        if name in groups and match[name] is not None:
-            return match.span(name)
-    raise AssertionError(match.re.pattern)
-
-
 def _joined(text: str, spans: list[Span]) -> list[Span]:
-    """Overlapping spans as one; none ends within an escape sequence."""
+    """Overlapping spans as one; none begins or ends within an escape sequence."""
     joined: list[Span] = []
     for first, last in spans:
-        first = _before_escape(text, first)
-        if _odd_backslashes(text, last):
+        if first and text[first - 1] == "\\" and _is_escaped(text, first):
+            first -= 1
+        if text[last - 1] == "\\" and _is_escaped(text, last):
             last = min(last + 1, len(text))
         if joined and first < joined[-1][1]:
             joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
@@ -136,47 +196,7 @@ def _joined(text: str, spans: list[Span]) -> list[Span]:
     return joined
 
 
-def _odd_backslashes(text: str, end: int) -> bool:
-    count = 0
-    while count < end and text[end - count - 1] == "\\":
-        count += 1
-    return count % 2 == 1
-
-
-def _before_escape(text: str, at: int) -> int:
-    return at - 1 if _odd_backslashes(text, at) else at
-
-
-def settled(text: str, start: int) -> int:
-    """Up to where `text` stays as it is whatever follows."""
-    known = _get_known()
-    ends = [_partial(text, start, known.plain), len(text)]
-    ends.append(_partial(text, start, known.encoded))
-    tail_from = max(0, len(text) - LONGEST_HELD - CONTEXT)
-    folded = _fold(text)
-    for rule in rules():
-        searched = folded if rule.fold else text
-        for marker in rule.markers:
-            at = searched.find(marker, tail_from)
-            while at >= 0:
-                if match := rule.unfinished.match(text, at):
-                    ends.append(match.start("value"))
-                    break
-                at = searched.find(marker, at + 1)
-            if not rule.fold:
-                ends.append(_partial(text, start, [marker]))
-    return min(ends)
-
-
-def _partial(text: str, start: int, needles: list[str]) -> int:
-    """Where the longest ending of `text` begins that is the beginning of a needle."""
-    best = len(text)
-    for needle in needles:
-        first = needle[0]
-        at = text.find(first, max(start, len(text) - len(needle) + 1))
-        while 0 <= at < best:
-            if needle.startswith(text[at:]):
-                best = at
-                break
-            at = text.find(first, at + 1)
-    return best
+def _is_escaped(text: str, at: int) -> bool:
+    """Whether an odd number of backslashes stands before `at`."""
+    before = text[max(0, at - 64) : at]
+    return (len(before) - len(before.rstrip("\\"))) % 2 == 1

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from rl_cli.core.masked_files import mask_file
+from rl_cli.core.redaction import StreamRedactor
+
 TAIL_BYTES = 64 * 1024
 _ERROR = re.compile(r"^(?:[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b|Fatal|fatal|ERROR|error)[^a-z]?")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
@@ -25,6 +28,16 @@ def last_lines(path: Path, count: int = 20) -> list[str]:
     return [line for line in cleaned if line][-count:]
 
 
+def mask_logs(folder: Path) -> None:
+    """Masks the secrets in the logs of a run that is over: what its processes wrote past Python.
+
+    Raises:
+        OSError: A log cannot be read or written.
+    """
+    for path in folder.glob("*.log"):
+        mask_file(path)
+
+
 def telling_line(lines: list[str]) -> str | None:
     """The line that most likely says what went wrong: the last exception or error, else the last line."""
     errors = [line for line in lines if _ERROR.match(line)]
@@ -32,10 +45,11 @@ def telling_line(lines: list[str]) -> str | None:
 
 
 class Tail:
-    """What a log gains, from `lines` lines before its end on. Escape codes are taken out."""
+    """What a log gains, from `lines` lines before its end on. Escape codes and secrets are taken out."""
 
     def __init__(self, path: Path, lines: int) -> None:
         self.path = path
+        self._redactor = StreamRedactor()
         self._offset = _back(path, lines)
 
     def read(self) -> str:
@@ -43,7 +57,12 @@ class Tail:
             file.seek(self._offset)
             data = file.read()
         self._offset += len(data)
-        return _ESCAPES.sub("", data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n"))
+        text = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+        return self._redactor.feed(_ESCAPES.sub("", text))
+
+    def rest(self) -> str:
+        """What read() held back because more might have come."""
+        return self._redactor.flush()
 
 
 def _back(path: Path, lines: int) -> int:

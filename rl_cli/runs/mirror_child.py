@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from rl_cli.core.own_process import without_secrets
 from rl_cli.core.processes import kill_tree, python_module
 from rl_cli.runs import children
 from rl_cli.runs.run_dir import RunDir
@@ -22,7 +23,7 @@ class MirrorChild:
             return
         argv = python_module("rl_cli.runs.wandb_mirror", str(self.run.path))
         # With its debug switches on, wandb writes the API key into its log files.
-        quiet = {"WANDB_DEBUG": None, "WANDB_CORE_DEBUG": None}
+        quiet = {"WANDB_DEBUG": None, "WANDB_CORE_DEBUG": None, **without_secrets(os.environ, "WANDB_")}
         try:
             self.child = children.start(argv, self.run.log_path("wandb"), cwd=self.run.path, env=quiet)
         except OSError as error:

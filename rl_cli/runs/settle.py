@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rl_cli.core.processes import ProcessIdentity, kill_tree
+from rl_cli.runs.logs import mask_logs
 from rl_cli.runs.progress import Progress
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import State, StateWriter, is_over, read_state
@@ -48,6 +49,7 @@ def write_end(run: RunDir, writer: StateWriter, true: State) -> None:
     _close_spending(run, writer.state)
     with suppress(OSError):
         _sweep(run.path)
+        mask_logs(run.path / "logs")
     _report(run)
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from rl_cli.core.files import append_jsonl, read_json, read_jsonl, write_atomic, write_json
-from rl_cli.core.json_text import to_json
 from rl_cli.core.processes import ProcessIdentity
+from rl_cli.core.redaction import redacted_json
 from rl_cli.runs.times import now_text, seconds_of, since
 
 LIVE = ("starting", "running", "stopping")
@@ -206,7 +206,7 @@ def write_into_reserve(folder: Path, name: str, value: State) -> None:
     Raises:
         OSError: There is no reserve, or it cannot be written.
     """
-    payload = (to_json(value, indent=2) + "\n").encode()
+    payload = (redacted_json(value, indent=2) + "\n").encode()
     reserve = folder / ".reserve"
     with reserve.open("r+b") as file:
         try:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rl_cli.core.errors import BadUsage, nearest
 from rl_cli.core.files import explain_os_error, write_atomic, write_json
+from rl_cli.core.redaction import redact
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.settle import settle
 from rl_cli.runs.state_file import NO_EVALUATION, read_state, set_reserve_aside
@@ -80,7 +81,7 @@ def create_run(
         draft.mkdir(parents=True)
         for name in FOLDERS:
             (draft / name).mkdir()
-        write_atomic(draft / "run.yaml", dump_yaml(config.model_dump(mode="json")))
+        write_atomic(draft / "run.yaml", dump_yaml(redact(config.model_dump(mode="json"))))
         for name, text in (files or {}).items():
             write_atomic(draft / name, text)
         write_json(draft / "state.json", state)

@@ -20,10 +20,11 @@ from typing import Any
 
 from rl_cli.core.errors import RlCliError
 from rl_cli.core.files import explain_os_error
+from rl_cli.core.own_process import redact_output
 from rl_cli.core.processes import kill_tree, python_module
 from rl_cli.runs import children, health
 from rl_cli.runs.backends import WORKERS
-from rl_cli.runs.logs import last_lines, telling_line
+from rl_cli.runs.logs import last_lines, mask_logs, telling_line
 from rl_cli.runs.mirror_child import MirrorChild
 from rl_cli.runs.progress import Progress, Reader
 from rl_cli.runs.run_dir import RunDir
@@ -263,6 +264,7 @@ class Supervisor:
         self._report()
         self.mirror.finish()
         with suppress(OSError):
+            mask_logs(self.run.path / "logs")
             self._read()
             self.writer.update(wandb_url=self.progress.wandb_url, alerts=self.progress.alerts)
 
@@ -300,6 +302,7 @@ def _asked(request: dict[str, Any]) -> str:
 
 def main(folder: str) -> int:
     """Sees the run in `folder` through, unless somebody else does or it is over."""
+    redact_output()
     run = RunDir(folder)
     supervisor: Supervisor | None = None
 

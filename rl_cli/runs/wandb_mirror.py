@@ -15,6 +15,8 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
+from rl_cli.core.own_process import redact_output
+from rl_cli.core.redaction import redact, redact_text
 from rl_cli.runs.progress import Progress, Reader, Row, number
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import is_over
@@ -50,10 +52,11 @@ def open_session(run: RunDir, mode: Mode) -> Any:
     def stop() -> None:
         run.request_stop("W&B", "stopped there")
 
-    config = run.config_dict()
+    config = redact(run.config_dict())
     settings = wandb.Settings(
         silent=True,
         console="off",
+        disable_git=True,  # the address of a repository may hold a password
         init_timeout=INIT_TIMEOUT,
         finish_timeout=FINISH_TIMEOUT,
         x_transaction_log_flush_interval=2,
@@ -121,7 +124,7 @@ def copy(run: RunDir, session: Any) -> None:
     for which, value in progress.eval.items():
         if value is not None:
             session.summary[f"eval/{which}"] = value
-    session.summary["state"], session.summary["reason"] = state["state"], state.get("reason")
+    session.summary["state"], session.summary["reason"] = state["state"], redact(state.get("reason"))
     session.finish(exit_code=0 if state["state"] in ("finished", "stopped") else 1)
 
 
@@ -131,11 +134,12 @@ def _alert(run: RunDir, message: str) -> None:
 
 
 def _brief(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    return f"{type(error).__name__}: {redact_text(' '.join(str(error).split()))[:200]}"
 
 
 def main(folder: str) -> int:
     os.nice(10)
+    redact_output()
     os.environ.setdefault("WANDB_CACHE_DIR", str(Path(folder) / "wandb" / "cache"))
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     run = RunDir(folder)

@@ -20,7 +20,8 @@ from environments.catalogue import load_environment
 from environments.policies.base import Policy
 from rl_cli.config.tree import RunConfig
 from rl_cli.core.errors import RlCliError
-from rl_cli.core.json_text import to_json
+from rl_cli.core.own_process import drop_keys, redact_output
+from rl_cli.core.redaction import redacted_json
 from rl_cli.spending.metered import metered
 from rl_cli.training.inference_test import STARTING, read_request
 from rl_cli.training.process import prepare_process
@@ -32,10 +33,11 @@ Emit = Callable[..., None]
 
 
 def main(argv: list[str]) -> int:
+    redact_output()
     lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
 
     def emit(kind: str, **fields: Any) -> None:
-        print(to_json({"kind": kind, **fields}), file=lines, flush=True)
+        print(redacted_json({"kind": kind, **fields}), file=lines, flush=True)
 
     with contextlib.redirect_stdout(sys.stderr):  # what libraries print is no progress
         try:
@@ -55,6 +57,7 @@ def main(argv: list[str]) -> int:
 def answer(request: dict[str, Any], emit: Emit) -> list[dict[str, Any]]:
     """Tests each model of a request; what they need is loaded once for each."""
     config = RunConfig.model_validate(request["config"])
+    drop_keys(keep=_keys_of(request["models"]))
     prepare_process()
     import transformers
 
@@ -107,6 +110,19 @@ def _unreadable(rollout: Rollout) -> bool:
     assert rollout.result
     marks = [rollout.reward.parts[part] for part in FORMAT_PARTS if part in rollout.reward.parts]
     return bool(rollout.result.call_errors) or 0.0 in marks
+
+
+def _keys_of(models: list[str]) -> set[str]:
+    """The variables with the keys of the models that are endpoints."""
+    from rl_cli.agent.models import PROVIDERS
+    from rl_cli.core.settings import load_settings
+
+    configured = load_settings().endpoints
+    keys = set()
+    for provider in (model.partition("/")[0] for model in models):
+        known = PROVIDERS.get(provider)
+        keys.add(configured.get(provider, {}).get("key_env") or (known.key_env if known else None))
+    return {key for key in keys if key}
 
 
 def _policy(model: str, env: Environment, config: RunConfig, home: Path, emit: Emit) -> Policy:

@@ -47,7 +47,10 @@ import time
 from typing import Any, NoReturn
 
 from rl_cli.config.tree import RunConfig
+from rl_cli.config.yaml_text import dump_yaml, parse_yaml
 from rl_cli.core.files import write_json
+from rl_cli.core.own_process import drop_keys, redact_output
+from rl_cli.core.redaction import redact
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.training.replay_file import COPY, Entry, find_file, read_play
 
@@ -60,10 +63,13 @@ def prepare(config: RunConfig) -> RunConfig:
 
 
 def files_of(config: RunConfig) -> dict[str, str]:
-    """The play, so that the run plays what was there when it was made."""
+    """The play without secrets, so that the run plays what was there when it was made."""
     path = find_file(config.backend.file or "")
     read_play(path)
-    return {COPY: path.read_text("utf-8")}
+    text = path.read_text("utf-8")
+    play = parse_yaml(text, str(path))
+    clean = redact(play)
+    return {COPY: text if clean is play else dump_yaml(clean)}
 
 
 class Stopped(Exception):
@@ -166,6 +172,8 @@ class Player:
 
 def main(folder: str) -> int:
     """Plays the run in `folder`; returns the exit code."""
+    redact_output()
+    drop_keys()
     run = RunDir(folder)
     config = run.config()
     copy = run.path / COPY

@@ -18,6 +18,7 @@ from rl_cli.config.tree import RunConfig
 from rl_cli.core.errors import BadUsage, RlCliError
 from rl_cli.core.extras import require_extra
 from rl_cli.core.files import explain_os_error
+from rl_cli.core.own_process import drop_keys, redact_output
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.training.process import prepare_process
 
@@ -34,6 +35,8 @@ def prepare(config: RunConfig) -> RunConfig:
 
 
 def main(argv: list[str]) -> int:
+    redact_output()
+    drop_keys()
     run = RunDir(Path(argv[0]))
     outcome, reason = "failed", ""
     try:

@@ -1,0 +1,37 @@
+"""What a process of ours does first: it prints no secrets, and keeps no keys that it does not need."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Collection, Mapping
+
+from rl_cli.core.redaction import redact_stream
+from rl_cli.core.secret_search import keep_environment
+from rl_cli.core.secret_values import is_secret_name
+
+_PROVIDER_KEY = re.compile(r"(?i:.*API_?KEY|ANTHROPIC_AUTH_TOKEN)")
+
+
+def redact_output() -> None:
+    """Standard output and error show no secrets from now on. Not covered: what is written past Python."""
+    sys.stdout, sys.stderr = redact_stream(sys.stdout), redact_stream(sys.stderr)
+
+
+def drop_keys(keep: Collection[str] = ()) -> None:
+    """Takes the keys of providers out of this process's environment; they are still masked.
+
+    For processes that run a person's own code or other people's: neither it nor what it starts sees a key.
+
+    Args:
+        keep: Names of variables that are needed.
+    """
+    keep_environment()
+    for name in [name for name in os.environ if _PROVIDER_KEY.fullmatch(name) and name not in keep]:
+        del os.environ[name]
+
+
+def without_secrets(environment: Mapping[str, str], prefix: str) -> dict[str, None]:
+    """What to take out of a child's environment: every secret variable but those that begin with `prefix`."""
+    return {name: None for name in environment if is_secret_name(name) and not name.startswith(prefix)}
