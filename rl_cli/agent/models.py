@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rl_cli.core.errors import BadUsage, did_you_mean
 from rl_cli.core.handwritten import short
+from rl_cli.core.redaction import remember
 from rl_cli.core.settings_schema import check_address
 
 if TYPE_CHECKING:
@@ -194,6 +195,7 @@ def _with_key(endpoint: Endpoint) -> Endpoint:
             f"{endpoint.name} needs a key: {endpoint.key_env} is not set",
             f"export {endpoint.key_env}=..., or choose who answers: --model {OPERATOR}",
         )
+    remember(key)  # whatever its variable is called
     return replace(endpoint, api_key=key or None)
 
 

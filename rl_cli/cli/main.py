@@ -21,6 +21,7 @@ from rl_cli.core.extras import explain_missing_module
 from rl_cli.core.files import explain_os_error
 from rl_cli.core.packages import check_packages
 from rl_cli.core.printable import printable
+from rl_cli.core.redaction import redact_stream
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "ask": ("rl_cli.cli.ask", "Ask the assistant for something, e.g. to train a model."),
@@ -59,6 +60,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    sys.stderr = redact_stream(sys.stderr)  # tracebacks, warnings, libraries' logs
     sys.exit(run(list(sys.argv[1:] if argv is None else argv)))
 
 
