@@ -1,22 +1,29 @@
-"""`rl-cli config show|check`: the settings that hold here, and whether a file is right."""
+"""`rl-cli config show|set|check|trust`: the settings that hold here, changed, checked, trusted."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from rl_cli.cli.app import JsonOption, group
-from rl_cli.cli.output import print_json, print_table
+from rl_cli.cli.output import print_json, print_table, say
 from rl_cli.core.errors import BadUsage
-from rl_cli.core.handwritten import load_yaml, read_text
-from rl_cli.core.settings import home, load_settings, read_settings_file
+from rl_cli.core.handwritten import load_yaml, read_bytes, read_text
+from rl_cli.core.settings import (
+    folder_file,
+    home,
+    load_settings,
+    loosened_by,
+    read_settings_file,
+    trust_register,
+)
 from rl_cli.core.settings_layers import leaves
 from rl_cli.core.settings_schema import SETTINGS
 
-app = group("Show and check the settings.")
+app = group("Show, change, check and trust settings.")
 
 
 @app.command("show")
@@ -26,7 +33,7 @@ def show(
 ) -> None:
     """Show the settings that hold here."""
     settings = load_settings()
-    values = {name: getattr(settings, name) for name in SETTINGS} | {"home": str(home())}
+    values = {name: _shown(name, getattr(settings, name)) for name in SETTINGS} | {"home": str(home())}
     home_origin = "environment variable RL_CLI_HOME" if os.environ.get("RL_CLI_HOME") else "default"
     origins = settings.origins | {"home": home_origin}
     single = leaves(values)
@@ -41,6 +48,18 @@ def show(
         print_table(["setting", "value"], list(single.items()))
 
 
+@app.command("set")
+def set_(
+    key: Annotated[str, typer.Argument(help="The setting's dotted name, e.g. budgets.day.dollars.")],
+    value: Annotated[str, typer.Argument(help="Its value, as in YAML; null unsets it.")],
+) -> None:
+    """Set one value in your own settings file. What else it holds stays, comments too."""
+    from rl_cli.core.settings_edit import set_setting
+
+    file, understood = set_setting(key, value)
+    say(f"{key} is {'no longer set' if understood is None else 'set'} in {file}")
+
+
 @app.command("check")
 def check(file: Annotated[Path, typer.Argument(help="A settings file, or the config of a run.")]) -> None:
     """Check a settings file (rl-cli.yaml) or the config of a run (run.yaml)."""
@@ -53,6 +72,35 @@ def check(file: Annotated[Path, typer.Argument(help="A settings file, or the con
     else:
         names = read_settings_file(file)
         print(f"{file}: good settings ({', '.join(names) or 'none set'})")
+
+
+@app.command("trust")
+def trust(
+    revoke: Annotated[bool, typer.Option("--revoke", help="No longer trust it.")] = False,
+) -> None:
+    """Trust this folder's rl-cli.yaml as it is now: it may allow calls, name endpoints, raise budgets.
+
+    When the file changes, it has to be trusted anew.
+    """
+    from rl_cli.core import trust as register
+
+    path = folder_file()
+    if revoke:
+        known = register.revoke(trust_register(), path)
+        say(f"{path} is no longer trusted" if known else f"{path} was not trusted")
+        return
+    content = read_bytes(path)
+    loose = loosened_by(content)
+    if not loose:
+        say(f"{path} needs no trust: it loosens nothing")
+        return
+    register.trust(trust_register(), path, content)
+    say(f"{path} is trusted until it changes. It sets: {', '.join(loose)}")
+
+
+def _shown(name: str, value: Any) -> Any:
+    """Rules without the mark of their layer, which --origin tells."""
+    return [{k: v for k, v in rule.items() if k != "by"} for rule in value] if name == "approvals" else value
 
 
 def _is_run_config(text: str) -> bool:

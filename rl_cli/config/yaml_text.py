@@ -7,7 +7,6 @@ by the core schema of YAML 1.2 (yaml.org/spec/1.2.2, section 10.3); what is writ
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +25,6 @@ _NULL = re.compile(r"~|null|Null|NULL|")
 
 class _Loader(PlainYaml, yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  (PyYAML's own class attribute)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys: set[Hashable] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if isinstance(key, Hashable) and key in keys:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"{short(str(key))!r} is given twice", key_node.start_mark
-                )
-            if isinstance(key, Hashable):
-                keys.add(key)
-        return super().construct_mapping(node, deep)
 
 
 class _Dumper(yaml.SafeDumper):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def read_text(path: Path) -> str:
 
 
 class PlainYaml:
-    """Mixed into a PyYAML loader: refuses anchors, aliases, tags and deep nesting, with line and column."""
+    """Mixed into a PyYAML loader: refuses anchors, aliases, tags, deep nesting and keys given twice."""
 
     depth = 0
 
@@ -71,6 +72,20 @@ class PlainYaml:
         node = super().compose_node(parent, index)  # type: ignore[misc]
         self.depth -= 1
         return node
+
+    def construct_mapping(self: Any, node: Any, deep: bool = False) -> Any:
+        import yaml
+
+        keys: set[Hashable] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, Hashable) and key in keys:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"{short(str(key))!r} is given twice", key_node.start_mark
+                )
+            if isinstance(key, Hashable):
+                keys.add(key)
+        return super().construct_mapping(node, deep)  # type: ignore[misc]
 
 
 def load_yaml(text: str, source: str, loader: Any = None) -> Any:

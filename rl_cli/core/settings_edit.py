@@ -56,7 +56,7 @@ def set_setting(key: str, value_text: str) -> tuple[Path, Any]:
         if tree is not None and not isinstance(tree, dict):
             raise BadUsage(f"{file} must be a mapping of settings")
         wanted = _with(tree or {}, path, value)
-        parse_settings(_dumped(wanted).encode(), key)
+        parse_settings(_dumped(wanted).encode(), "command line")
         new = _edited(text, path, value)
         if new is None or load_yaml(new, str(file)) != wanted:
             raise BadUsage(f"{file} cannot be edited at {short(key)}", "change it by hand")
