@@ -125,7 +125,7 @@ class ScriptedSession:
         ]
         message = assistant(text if text is None else str(text), calls)
         self._used = used if reply.repeat else used | {chosen}
-        message["provider_state"] = {"script": self._name, "used": sorted(self._used)}
+        message["provider_state"] = {"scripted": {"script": self._name, "used": sorted(self._used)}}
         self._messages = [*messages, message]
         if self._on_delta and message["content"]:
             self._on_delta(TextDelta(message["content"]))
@@ -135,7 +135,7 @@ class ScriptedSession:
 
 def _used_before(messages: list[Message], script: str) -> set[int]:
     """The replies that were used in a conversation which goes on here."""
-    states = (m.get("provider_state", {}) for m in messages if m["role"] == "assistant")
+    states = (m.get("provider_state", {}).get("scripted", {}) for m in messages)
     return {i for state in states if state.get("script") == script for i in state.get("used", [])}
 
 
