@@ -34,7 +34,7 @@ class Check:
 @app.command()
 def doctor(json_: JsonOption = False) -> None:
     """Say what this machine has, what is missing, and how to get it."""
-    checks = [_python(), *_extras(), *_machine(), _home(), _tracking(), _model()]
+    checks = [_python(), *_extras(), *_machine(), _home(), _tracking(), *_models()]
     ok = all(check.state != "broken" for check in checks)
     if json_:
         print_json({"ok": ok, "checks": [asdict(check) for check in checks]})
@@ -96,18 +96,28 @@ def _tracking() -> Check:
     return Check("W&B", "absent", "no key: runs are logged offline", "wandb login, or set WANDB_API_KEY")
 
 
-def _model() -> Check:
-    from rl_cli.agent.models import choose_model, resolve_policy
+def _models() -> list[Check]:
+    """Which keys there are, by the names of their variables only, and who would answer where."""
+    from rl_cli.agent.models import OPERATOR, choose_model, endpoint_of, keys_set, resolve_policy
 
     try:
         settings = load_settings()
+        keys = keys_set(settings)
         choice = choose_model(settings.model)
-        resolve_policy(choice.name)
+        resolve_policy(choice.name, settings=settings)
+        where = ""
+        if choice.name != OPERATOR and not choice.name.startswith("scripted/"):
+            endpoint = endpoint_of(choice.name, settings=settings)
+            where = f" at {endpoint.base_url or f'the address of {endpoint.provider}'}"
     except RlCliError as error:
-        return Check("model", "broken", error.message, error.hint)
-    how = "rl-cli.yaml: model: provider/name, or --model"
-    return (
-        Check("model", "ok", choice.name)
-        if settings.model
-        else Check("model", "ok", f"{choice.name} (default)", how)
+        return [Check("model", "broken", error.message, error.hint)]
+    key_check = (
+        Check("keys", "ok", f"set: {', '.join(keys)}")
+        if keys
+        else Check(
+            "keys", "absent", "no key of a model provider is set", "export OPENAI_API_KEY=..., or another"
+        )
     )
+    how = None if settings.model else "rl-cli config set model provider/name, or --model"
+    default = "" if settings.model else " (default)"
+    return [key_check, Check("model", "ok", f"{choice.name}{where}{default}", how)]

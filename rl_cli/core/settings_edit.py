@@ -126,7 +126,7 @@ def _added(text: str, node: Any, path: list[str], value: Any) -> str:
 
 def _end(node: Any, at_least: int) -> int:
     """Where a value's text ends; the end mark of a block lies behind the comments that follow it."""
-    while getattr(node, "flow_style", True) is False and node.value:
+    while not getattr(node, "flow_style", True) and node.value:
         last = node.value[-1]
         node = last[1] if isinstance(last, tuple) else last
     return max(node.end_mark.index, at_least)

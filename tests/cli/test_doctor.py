@@ -11,7 +11,17 @@ def test_names_what_there_is_and_hides_the_key(home: Path) -> None:
     report = json.loads(outcome.out)
     checks = {check["name"]: check for check in report["checks"]}
     assert outcome.code == 0
-    assert {"python", "extra 'train'", "processor", "memory", "GPU", "home", "W&B", "model"} <= checks.keys()
+    assert {
+        "python",
+        "extra 'train'",
+        "processor",
+        "memory",
+        "GPU",
+        "home",
+        "W&B",
+        "keys",
+        "model",
+    } <= checks.keys()
     assert checks["model"]["detail"].startswith("builtin/operator")
     assert str(home) in checks["home"]["detail"]
     assert "secret" not in outcome.out + rl_cli("doctor", WANDB_API_KEY="a-very-secret-key").out
@@ -41,3 +51,17 @@ def test_what_is_broken_fails(tmp_path: Path) -> None:
     assert outcome.code == 1
     assert [c["name"] for c in broken] == ["home", "model"]
     assert all(c["remedy"] for c in broken)
+
+
+def test_says_which_keys_are_set_and_where_the_model_would_answer(tmp_path: Path) -> None:
+    key = "sk-planted-0123456789"
+    outcome = rl_cli("doctor", "--json", cwd=tmp_path, OPENAI_API_KEY=key, OPENAI_BASE_URL="http://box:1/v1")
+    checks = {check["name"]: check for check in json.loads(outcome.out)["checks"]}
+    assert checks["keys"]["detail"] == "set: OPENAI_API_KEY"
+    assert checks["model"]["detail"].startswith("openai/")
+    assert "http://box:1/v1" in checks["model"]["detail"]
+    assert key not in outcome.out
+    (tmp_path / "rl-cli.yaml").write_text("allow_unknown_prices: true\n")
+    broken = rl_cli("doctor", "--json", cwd=tmp_path)
+    assert broken.code == 1
+    assert "rl-cli config trust" in broken.out
