@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from rl_cli.core.settings_schema import SETTINGS
 
@@ -15,8 +14,7 @@ user: the person's own file; remembered: what the person answered with "always".
 Path = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(NamedTuple):
     """Checked settings from one place."""
 
     origin: str

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rl_cli.core.errors import BadUsage, did_you_mean
 from rl_cli.core.handwritten import short
@@ -19,8 +18,7 @@ RISKY_HEADERS = ("authorization", "key", "token", "secret", "cookie", "password"
 """A header with one of these in its name would carry a key."""
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     description: str
     check: Check
     default: Any = None
