@@ -139,6 +139,15 @@ def window_of(name: str, endpoint: Endpoint | None = None) -> int:
     return info.context_window or DEFAULT_WINDOW
 
 
+def is_provider(provider: str) -> bool:
+    """Whether `provider/name` is a policy of this module, rather than a model to load."""
+    if provider in ("builtin", "scripted", *PROVIDERS):
+        return True
+    from rl_cli.core.settings import load_settings
+
+    return provider in load_settings().endpoints
+
+
 def keys_set(settings: Settings) -> list[str]:
     """Names of the variables that hold a provider's or an endpoint's key now."""
     named = [provider.key_env for provider in PROVIDERS.values()]

@@ -126,6 +126,7 @@ def _keys_of(models: list[str]) -> set[str]:
 
 
 def _policy(model: str, env: Environment, config: RunConfig, home: Path, emit: Emit) -> Policy:
+    from rl_cli.agent.models import is_provider, resolve_policy
     from rl_cli.training.models import load_checkpoint, load_pretrained, load_tiny, make_policy
 
     provider, _, rest = model.partition("/")
@@ -137,9 +138,7 @@ def _policy(model: str, env: Environment, config: RunConfig, home: Path, emit: E
         return make_policy(load_checkpoint(*run_checkpoint(home, model.removeprefix("run:"))), model)
     if Path(model).is_dir():
         return make_policy(load_checkpoint(Path(model), config.model), model)
-    if provider in ("scripted", "builtin", "openai", "anthropic", "openrouter", "ollama") and rest:
-        from rl_cli.agent.models import resolve_policy
-
+    if rest and is_provider(provider):
         return resolve_policy(model)
     return make_policy(
         load_pretrained(config.model.model_copy(update={"name": model, "lora": None}), False), model

@@ -21,7 +21,7 @@ from rl_cli.core.settings import (
     trust_register,
 )
 from rl_cli.core.settings_layers import Layer, leaves, loosened, merge
-from rl_cli.core.settings_schema import check_setting
+from rl_cli.core.settings_schema import SETTINGS, check_setting
 from rl_cli.core.trust import revoke, trust
 
 
@@ -351,3 +351,11 @@ def test_the_strongest_layer_that_sets_a_value_wins(
         strongest = next(layer for layer in layers if path in leaves(dict(layer.values)))
         assert leaves(dict(strongest.values))[path] == value
         assert origins[path] == strongest.origin
+
+
+def test_the_documented_settings_are_good_ones(files: tuple[Path, Path]) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "formats.md").read_text("utf-8")
+    files[1].write_text(text.partition("\n## Settings\n")[2].partition("```yaml\n")[2].partition("```")[0])
+    values = leaves({name: getattr(load_settings(), name) for name in SETTINGS})
+    assert len(values) >= 20
+    assert values.keys() == load_settings().origins.keys()
