@@ -42,8 +42,11 @@ class Rule:
         checked = check_setting("approvals", [plain], "a rule for approvals")[0]
         return cls(checked["tool"], checked["do"], checked.get("arguments", {}), rule.get("by", "user"))
 
+    def fits_tool(self, tool: str) -> bool:
+        return fnmatchcase(tool, self.tool)
+
     def fits(self, tool: str, arguments: Mapping[str, Any]) -> bool:
-        return fnmatchcase(tool, self.tool) and all(
+        return self.fits_tool(tool) and all(
             name in arguments and fnmatchcase(as_text(arguments[name]), pattern)
             for name, pattern in self.arguments.items()
         )

@@ -10,8 +10,8 @@ import typer
 
 from rl_cli.cli.app import JsonOption, group
 from rl_cli.cli.output import print_json, print_table, say
-from rl_cli.core.errors import BadUsage
-from rl_cli.core.handwritten import load_yaml, read_bytes, read_text
+from rl_cli.core.errors import BadUsage, did_you_mean
+from rl_cli.core.handwritten import load_yaml, read_bytes, read_text, short
 from rl_cli.core.settings import (
     folder_file,
     home,
@@ -70,8 +70,9 @@ def check(file: Annotated[Path, typer.Argument(help="A settings file, or the con
         config = from_yaml(text, str(file))
         print(f"{file}: a good config of a run that learns {config.environment.name}")
     else:
-        names = read_settings_file(file)
-        print(f"{file}: good settings ({', '.join(names) or 'none set'})")
+        values = read_settings_file(file)
+        _check_rules(values.get("approvals", []), file)
+        print(f"{file}: good settings ({', '.join(values) or 'none set'})")
 
 
 @app.command("trust")
@@ -96,6 +97,22 @@ def trust(
         return
     register.trust(trust_register(), path, content)
     say(f"{path} is trusted until it changes. It sets: {', '.join(loose)}")
+
+
+def _check_rules(rules: list[dict[str, Any]], file: Path) -> None:
+    """Raises BadUsage for a rule that no call can ever fit; when settings are loaded it is let be."""
+    from rl_cli.agent.approval_rules import Rule
+    from tools.dispatcher import all_tools
+
+    for i, rule in enumerate(map(Rule.from_settings, rules)):
+        fitting = [spec for name, spec in all_tools().items() if rule.fits_tool(name)]
+        if not fitting:
+            hint = did_you_mean(rule.tool, list(all_tools()))
+            raise BadUsage(f"{file}: no tool fits 'approvals.{i}.tool' ({short(rule.tool)})", hint)
+        known = {name for spec in fitting for name in spec.parameters["properties"]}
+        for name in rule.arguments.keys() - known:
+            hint = did_you_mean(name, sorted(known)) if known else "it takes none"
+            raise BadUsage(f"{file}: 'approvals.{i}' names no argument of its tool: {short(name)}", hint)
 
 
 def _shown(name: str, value: Any) -> Any:
