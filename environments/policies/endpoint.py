@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -57,4 +58,7 @@ class Endpoint:
     def is_loopback(self) -> bool:
         """Whether it is on this computer, where no proxy stands in between."""
         host = urlsplit(self.base_url or "").hostname or ""
-        return host in ("localhost", "::1") or host.startswith("127.")
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:  # a name, perhaps one that begins like an address
+            return host == "localhost"

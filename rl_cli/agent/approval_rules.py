@@ -79,12 +79,12 @@ def decide(
     return do, rule
 
 
-def default_for(spec: ToolSpec, arguments: Mapping[str, Any], home: Path, protected: Path) -> Do:
+def default_for(spec: ToolSpec, arguments: Mapping[str, Any], home: Path, protected: Sequence[Path]) -> Do:
     """What holds where no rule fits.
 
     Args:
         home: Writing is allowed inside it.
-        protected: Even inside `home`, writing in this folder is asked for.
+        protected: Files and folders that are asked for even inside `home`.
     """
     if spec.risk == "read":
         return "allow"
@@ -131,12 +131,10 @@ def _paths(value: Any, is_path: bool) -> list[str]:
     return []
 
 
-def _is_inside(path: str, home: Path, protected: Path) -> bool:
+def _is_inside(path: str, home: Path, protected: Sequence[Path]) -> bool:
     try:
         real = os.path.realpath(os.path.expanduser(path))
     except ValueError:  # a NUL in it
         return False
-    within = [
-        os.path.commonpath([real, folder]) == folder for folder in map(os.path.realpath, (home, protected))
-    ]
-    return within[0] and not within[1]
+    around = [folder for folder in (home, *protected) if Path(real).is_relative_to(os.path.realpath(folder))]
+    return around == [home]

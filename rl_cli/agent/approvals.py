@@ -19,6 +19,7 @@ from rl_cli.core.redaction import redact
 from rl_cli.core.settings import answers_file, config_folder
 from rl_cli.core.settings import home as home_folder
 from rl_cli.core.settings_edit import add_answer
+from rl_cli.spending.ledger_file import NAME as LEDGER
 from tools.spec import ApprovalRequest, Estimate, Verdict
 
 Ask = Callable[[str, Sequence[str]], Awaitable[str]]
@@ -96,7 +97,9 @@ class Approvals:
 
     def _decide(self, request: ApprovalRequest) -> tuple[Do, Rule | None]:
         spec, arguments = request.spec, request.arguments
-        default = default_for(spec, arguments, self._home, config_folder())
+        # what says who may do what, and what was spent already
+        protected = (config_folder(), self._home / LEDGER, self._home / f"{LEDGER}-journal")
+        default = default_for(spec, arguments, self._home, protected)
         return decide(self.rules, spec.name, arguments, default)
 
     async def _ask_person(self, request: ApprovalRequest) -> Verdict:

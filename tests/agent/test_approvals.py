@@ -294,6 +294,8 @@ def spec_with(parameters: dict[str, Any]) -> Any:
     [
         ({"path": "{home}/runs/x.txt"}, True),
         ({"path": "{home}/../x.txt"}, False),
+        ({"path": "{home}/runs/../spending.db"}, False),
+        ({"path": "{home}"}, True),
         ({"path": "/etc/passwd"}, False),
         ({"path": "~/.bashrc"}, False),
         ({"path": "{home}/link/x"}, False),

@@ -108,6 +108,8 @@ def test_addresses_come_from_the_flag_then_the_settings_then_the_environment(
 def test_this_computer_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     for address in ("http://localhost:8000/v1", "http://127.0.0.1:1/v1", "http://[::1]:1/v1"):
         assert endpoint_of("openai/any", address, Settings()).api_key is None
+    with pytest.raises(BadUsage, match="OPENAI_API_KEY is not set"):
+        endpoint_of("openai/any", "http://127.0.0.1.example.org/v1", Settings())
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     assert endpoint_of("openai/any", "http://localhost:8000/v1", Settings()).api_key == KEY
 
