@@ -36,22 +36,24 @@ def chat(
 
 async def _chat(flags: Flags, plain: bool) -> int:
     """Returns the exit code."""
-    from rl_cli.cli.chat_input import choose_input
+    from rl_cli.cli.chat_input import EditedInput, PlainInput, can_edit
     from rl_cli.cli.chat_loop import ChatLoop
     from rl_cli.cli.conversation import converse
     from rl_cli.cli.line_reader import LineReader
     from rl_cli.cli.run_watch import RunWatch
     from rl_cli.cli.stream_display import TextDisplay
+    from rl_cli.cli.terminal_mode import terminal_mode
 
-    display, lines = TextDisplay(), LineReader()
+    display, lines, edited = TextDisplay(), LineReader(), can_edit() and not plain
     try:
-        async with converse(flags, display, lines) as conversation:
-            _greet(conversation, bool(flags.session))
-            state = conversation.assistant.state
-            watch = RunWatch(conversation.assistant.home, lambda: state.get("run_id"))
-            typed = choose_input(conversation.assistant.home, lines, lambda: watch.line, plain)
-            code = await ChatLoop(conversation, display, typed, watch).run()
-            _say_how_to_go_on(conversation)
+        with terminal_mode("keys" if edited else "lines"):
+            async with converse(flags, display, lines) as conversation:
+                _greet(conversation, bool(flags.session))
+                home, state = conversation.assistant.home, conversation.assistant.state
+                watch = RunWatch(home, lambda: state.get("run_id"))
+                typed = EditedInput(home, lambda: watch.line) if edited else PlainInput(lines)
+                code = await ChatLoop(conversation, display, typed, watch).run()
+                _say_how_to_go_on(conversation)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     return code

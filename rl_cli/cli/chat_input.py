@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rl_cli.cli.line_reader import LineInterrupted, LineReader, is_terminal
 from rl_cli.cli.slash import COMMANDS
-from rl_cli.cli.terminal_mode import Mode
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -26,8 +25,6 @@ HISTORY = "chat_history"
 class ChatInput(Protocol):
     is_seen: bool
     """There is a person who sees what is answered."""
-    mode: Mode
-    """Of the terminal, while nobody waits for input."""
 
     async def request(self) -> str | None:
         """What was typed, several lines perhaps; None when the person leaves."""
@@ -38,40 +35,27 @@ class ChatInput(Protocol):
         ...
 
 
-def choose_input(home: Path, lines: LineReader, toolbar: Callable[[], str], plain: bool) -> ChatInput:
-    """An editable prompt if there is a terminal that can show one, else plain lines.
-
-    Args:
-        home: RL_CLI_HOME, for the history.
-        lines: Standard input.
-        toolbar: What stands below the prompt, asked about twice a second; empty for nothing.
-        plain: Plain lines whatever the terminal can do.
-    """
-    terminal = is_terminal(sys.stdin, sys.stdout)
-    if terminal and not plain and os.environ.get("TERM", "dumb") not in ("", "dumb"):
-        return EditedInput(home, toolbar)
-    return PlainInput(lines, prompt=PROMPT if terminal else "")
+def can_edit() -> bool:
+    """There is a terminal that can show an editable prompt."""
+    return is_terminal(sys.stdin, sys.stdout) and os.environ.get("TERM", "dumb") not in ("", "dumb")
 
 
 class PlainInput:
     """Each line is a request; a backslash at its end goes on with the next line.
 
     Args:
-        lines: Where they come from.
-        prompt: Printed before each; empty where there is nobody to see it.
+        lines: Where they come from. On a terminal a prompt is printed before each.
     """
 
-    def __init__(self, lines: LineReader, prompt: str) -> None:
+    def __init__(self, lines: LineReader) -> None:
         self._lines = lines
-        self._prompt = prompt
-        self.is_seen = bool(prompt)
-        self.mode: Mode = "lines"
+        self.is_seen = is_terminal(sys.stdin, sys.stdout)
         self._warned = False
 
     async def request(self) -> str | None:
         said: list[str] = []
         while True:
-            self._show(CONTINUATION if said else self._prompt)
+            self._show(CONTINUATION if said else PROMPT)
             try:
                 line = await self._lines.line()
             except LineInterrupted:
@@ -92,19 +76,23 @@ class PlainInput:
         return self._lines.interrupt()
 
     def _show(self, text: str) -> None:
-        if self._prompt:
+        if self.is_seen:
             sys.stdout.write(text)
             sys.stdout.flush()
 
 
 class EditedInput:
-    """A prompt with editing, history and several lines. What others print meanwhile appears above it."""
+    """A prompt with editing, history and several lines. What others print meanwhile appears above it.
+
+    Args:
+        home: RL_CLI_HOME, for the history.
+        toolbar: What stands below the prompt, asked about twice a second; empty for nothing.
+    """
 
     def __init__(self, home: Path, toolbar: Callable[[], str]) -> None:
         self._toolbar = toolbar
         self._leaving = False
         self.is_seen = True
-        self.mode: Mode = "keys"
         self._session = self._make(home)
 
     async def request(self) -> str | None:

@@ -11,7 +11,6 @@ from rl_cli.cli.run_watch import RunWatch
 from rl_cli.cli.slash import parse
 from rl_cli.cli.slash_actions import act
 from rl_cli.cli.stream_display import TextDisplay
-from rl_cli.cli.terminal_mode import terminal_mode
 from rl_cli.core.errors import RlCliError
 
 SHOW_EVERY_SECONDS = 0.5
@@ -46,10 +45,9 @@ class ChatLoop:
         self._conversation.prepare()
         beside = [asyncio.ensure_future(work()) for work in self._beside()]
         try:
-            with terminal_mode(self._typed.mode):
-                while (line := await self._typed.request()) is not None:
-                    if line.strip() and await self._answer(line.strip()):
-                        break
+            while (line := await self._typed.request()) is not None:
+                if line.strip() and await self._answer(line.strip()):
+                    break
         finally:
             for task in beside:
                 task.cancel()

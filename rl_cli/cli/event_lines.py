@@ -27,7 +27,7 @@ def shorten(text: str, limit: int) -> str:
 
 def clip(text: str, columns: int) -> str:
     """`text` on one line of at most `columns` columns of a terminal."""
-    text = " ".join(text.split())
+    text = text.replace("\n", " ").replace("\t", " ")
     if display_width(text) <= columns:
         return text
     while text and display_width(text) > columns - 1:

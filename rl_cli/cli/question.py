@@ -30,9 +30,9 @@ class Questions:
         """
         self._display.pause()
         try:
-            self._lines.forget_typed()
-            print(printable(f"\n{question} [{'/'.join(choices)}] "), end="", file=sys.stderr, flush=True)
             with terminal_mode("lines"):
+                self._lines.forget_typed()
+                print(printable(f"\n{question} [{'/'.join(choices)}] "), end="", file=sys.stderr, flush=True)
                 answer = await self._lines.line()
         except LineInterrupted:
             answer = None

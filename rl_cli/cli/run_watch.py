@@ -74,7 +74,8 @@ def run_line(run: RunDir, state: str, progress: Progress) -> str:
     """How a run goes, in one line: phase, step, reward, time left, alerts."""
     report = progress.report()
     total = f"/{report['total_steps']}" if report["total_steps"] else ""
-    parts = [run.id, state if state != "running" else report["phase"] or state]
+    phase = report["phase"] or (progress.rows[-1].get("phase") if progress.rows else None)
+    parts = [run.id, str(phase or state) if state == "running" else state]
     if report["step"]:
         parts.append(f"step {report['step']}{total}")
     if report["reward_last"] is not None:

@@ -143,7 +143,7 @@ class TextDisplay:
     def _status(self) -> str:
         doing = [(name, time.monotonic() - since) for name, since in self._doing.values()]
         parts = []
-        if doing:
+        if doing and max(seconds for _, seconds in doing) >= 1:
             name = doing[0][0] if len(doing) == 1 else f"{len(doing)} calls"
             parts.append(f"{name} {max(int(s) for _, s in doing)} s")
         parts += [self.run_line] if self.run_line else []

@@ -68,7 +68,7 @@ def test_anything_but_a_word_that_is_no_command_is_a_request(
         (["rnus"], "did you mean runs"),
         (["rnus", "list"], "did you mean runs"),
         (["Tools", "list"], "did you mean tools"),
-        (["hello"], "known: ask, envs"),
+        (["hello"], "known: ask, chat"),
         (["train", "--yes"], "a request takes several words"),
         (["run:1"], "unknown command 'run:1'"),
     ],

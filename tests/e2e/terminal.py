@@ -96,7 +96,7 @@ class Terminal:
             return False
         self._bytes += piece
         for _ in range(piece.count(WHERE)):
-            os.write(self._ours, b"\x1b[1;1R")
+            os.write(self._ours, b"\x1b[%d;1R" % ROWS)
         return bool(piece)
 
 

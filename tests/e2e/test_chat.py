@@ -100,12 +100,13 @@ def test_lines_history_and_ctrl_c_at_the_prompt(home: Path):
             chat.type(f"one{ESCAPE_ENTER}two\\")
             chat.say("")
             chat.say(f"three {KEY}")
-            chat.expect("You said 1: 'one\\ntwo\\nthree")
+            chat.expect("You said 1: 'one\\ntwo\\nthree [redacted]'")
             chat.type("this is not meant")
             chat.type(CTRL_C)
             chat.type(UP)
             chat.say("")
             chat.expect("You said 2: 'one\\ntwo\\nthree")
+            chat.expect(">")
             chat.type(CTRL_C)
             chat.expect("Ctrl-C again")
             chat.type(CTRL_C)
@@ -113,7 +114,6 @@ def test_lines_history_and_ctrl_c_at_the_prompt(home: Path):
         kept = (home / "chat_history").read_text("utf-8")
         assert "+two" in kept
         assert KEY not in kept
-        assert KEY not in chat.seen.partition("You said")[2]
         with Terminal("chat", *endpoint(server)) as chat:
             chat.expect("/help")
             chat.type(UP)
