@@ -14,7 +14,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 ABANDONED_AFTER_SECONDS = 3600.0
 """Without a sign of life for so long, an owner on another host is taken to have ended."""
 SCOPES = ("session", "run", "day")
+SCALE = {"dollars": 10**9, "tokens": 1, "gpu_hours": 10**9, "hours": 10**9}
+"""Sums are kept in whole billionths."""
+ADD = """
+INSERT INTO sums VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET dollars = dollars + excluded.dollars,
+tokens = tokens + excluded.tokens, gpu_hours = gpu_hours + excluded.gpu_hours, hours = hours + excluded.hours
+"""
 
 
 @dataclass
@@ -88,9 +94,19 @@ class Books:
         entry.beat = self.now
         if entry.state != "reserved":
             entry.closed = entry.closed or self.now
+        if earlier := self.get(entry.id):
+            self._count(earlier, -1)
+        self._count(entry, 1)
         row = _to_row(entry)
         marks = ", ".join(f":{name}" for name in row)
         self.db.execute(f"INSERT OR REPLACE INTO entries ({', '.join(row)}) VALUES ({marks})", row)
+
+    def _count(self, entry: Entry, sign: int) -> None:
+        """Keeps the sums, so that a check does not add up everything that was ever spent."""
+        for scope in SCOPES:
+            name, parts = getattr(entry, scope), [sign * part for part in _parts(entry, scope)]
+            if name and any(parts):
+                self.db.execute(ADD, (scope, name, entry.state == "reserved", *parts))
 
     def get(self, id: str) -> Entry | None:
         row = self.db.execute("SELECT * FROM entries WHERE id = ?", (id,)).fetchone()
@@ -101,12 +117,13 @@ class Books:
 
         Hours are those of turns; of a run, its own.
         """
-        assert scope in SCOPES
-        hours = "kind = 'run'" if scope == "run" else "kind = 'turn'"
-        sums = f"SUM(dollars), SUM(tokens), SUM(gpu_hours), SUM(CASE WHEN {hours} THEN hours ELSE 0 END)"
-        query = f"SELECT state = 'reserved', {sums} FROM entries WHERE {scope} = ? AND id <> ? GROUP BY 1"
-        found = {bool(row[0]): Amounts(*row[1:]) for row in self.db.execute(query, (name, besides))}
-        return Totals(found.get(False, Amounts()), found.get(True, Amounts()))
+        query = f"SELECT reserved, {', '.join(UNITS)} FROM sums WHERE scope = ? AND name = ?"
+        found = {bool(row[0]): list(row[1:]) for row in self.db.execute(query, (scope, name))}
+        left_out = self.get(besides) if besides else None
+        if left_out and getattr(left_out, scope) == name:
+            sums = found[left_out.state == "reserved"] if any(_parts(left_out, scope)) else []
+            sums[:] = [a - b for a, b in zip(sums, _parts(left_out, scope), strict=False)]
+        return Totals(_amounts(found.get(False)), _amounts(found.get(True)))
 
     def check(self, entry: Entry, bounds: Sequence[Bound]) -> None:
         """Raises OverBudget if the entry may take more than one of the bounds leaves.
@@ -234,6 +251,20 @@ def _any_alive(owners: str) -> bool | None:
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
     return True if True in states else None if None in states else False
+
+
+def _parts(entry: Entry, scope: str) -> list[int]:
+    """What an entry adds to the sums: whole numbers, which no order of adding changes."""
+    counts_hours = entry.kind == ("run" if scope == "run" else "turn")
+    amounts = entry.amounts if counts_hours else replace(entry.amounts, hours=0.0)
+    return [round(amounts.of(unit) * SCALE[unit]) for unit in UNITS]
+
+
+def _amounts(parts: Sequence[int] | None) -> Amounts:
+    if parts is None:
+        return NOTHING
+    dollars, tokens, gpu_hours, hours = (part / SCALE[unit] for part, unit in zip(parts, UNITS, strict=True))
+    return Amounts(dollars, round(tokens), gpu_hours, hours)
 
 
 _SIMPLE = (

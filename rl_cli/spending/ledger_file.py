@@ -37,10 +37,15 @@ CREATE TABLE entries (
     priced INTEGER NOT NULL, estimated INTEGER NOT NULL,
     least TEXT NOT NULL, owners TEXT NOT NULL, beat REAL NOT NULL
 );
-CREATE INDEX entries_by_day ON entries (day, kind, state, dollars, tokens, gpu_hours, hours);
-CREATE INDEX entries_by_session ON entries (session, kind, state, dollars, tokens, gpu_hours, hours);
-CREATE INDEX entries_by_run ON entries (run, kind, state, dollars, tokens, gpu_hours, hours);
+CREATE INDEX entries_by_day ON entries (day);
+CREATE INDEX entries_by_session ON entries (session);
+CREATE INDEX entries_by_run ON entries (run);
 CREATE INDEX entries_open ON entries (state) WHERE state = 'reserved';
+CREATE TABLE sums (
+    scope TEXT, name TEXT, reserved INTEGER,
+    dollars INTEGER, tokens INTEGER, gpu_hours INTEGER, hours INTEGER,
+    PRIMARY KEY (scope, name, reserved)
+) WITHOUT ROWID;
 CREATE TABLE told (what TEXT PRIMARY KEY, time REAL NOT NULL);
 """
 

@@ -23,8 +23,7 @@ def test_a_request_is_reserved_at_its_dearest_and_settled_at_what_it_was(home: P
     reservation = made.reserve("x/y", 1000, 100)
     assert totals(home).reserved == Amounts(2.0, 1100)
     assert reservation.settle(Usage(900, 50)) == pytest.approx(1.4)
-    assert totals(home).spent == Amounts(1.4, 950)
-    assert made.spent() == Amounts(1.4, 950)
+    assert totals(home).spent == made.spent() == Amounts(1.4, 950)
 
 
 def test_only_the_first_ending_of_a_reservation_counts(home: Path) -> None:
