@@ -100,13 +100,13 @@ class StreamRedactor:
     def _show(self, piece: str, last: bool) -> str:
         start = len(self._before)
         text = self._before + self._held + piece
-        spans = [span for span in spans_of(text) if span[0] >= start]
+        spans = [(max(first, start), until) for first, until in spans_of(text) if until > start]
         end = len(text) if last else settled(text, start)
         if len(text) - end > LONGEST_HELD:
             end = len(text)
         end = min([end, *(first for first, until in spans if first < end < until)])
         shown = _masked(text[:end], [span for span in spans if span[1] <= end])[start:]
-        self._before, self._held = (self._before + shown)[-CONTEXT:], text[end:]
+        self._before, self._held = text[max(0, end - CONTEXT) : end], text[end:]
         return shown
 
 
@@ -150,15 +150,8 @@ class _RedactedStream:
 
 
 def _redacted(text: str) -> str:
-    for _ in range(4):  # a mask may uncover the beginning of another secret
-        spans = spans_of(text)
-        if not spans:
-            break
-        masked = _masked(text, spans)
-        if masked == text:
-            break
-        text = masked
-    return text
+    spans = spans_of(text)
+    return _masked(text, spans) if spans else text
 
 
 _short = lru_cache(2048)(_redacted)

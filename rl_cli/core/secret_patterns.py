@@ -13,24 +13,25 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal
 
-# Letters before a marker make it part of a word, unless they belong to an escape sequence.
-START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=[0-9;\[]m))"
+# Letters before a marker make it part of a word, unless they belong to an escape sequence. A mask before it
+# stands for such letters.
+START = r"(?:(?<![A-Za-z0-9])(?<!\[redacted\])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=[0-9;\[]m))"
 _QUOTE = r"""(?:\\{0,3}["'])"""
 _GIVEN = rf"(?:(?P<json>{_QUOTE})\s{{0,4}}(?:=>|[:=])\s{{0,4}}|\s{{0,4}}(?::=|=>|[:=])\s{{0,4}})"
 _QUOTED = r"""[^\s"'\\\[\]]"""
-_BARE = r"""[^\s"'\\<>\[\](){},;&|`=:]{1,200}+"""
+_BARE = r"[\w.+/~!@#$%^*?-]{1,200}+"
 _STRONG = r"(?:(?:api|access|private|secret)[_-]?key|passw(?:or)?d|passphrase|pwd|secret)"
 _WEAK = r"(?:token|credentials?|auth)"
 _SCHEME = r"(?:basic|bearer|token|digest|negotiate|apikey)"
-_REFERENCE = re.compile(
-    r"""[$<{%*]|~?/|\.{1,2}/|[A-Za-z]:[\\/]|[a-z]+://          # a placeholder, a path, an address
-      |[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\Z|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z     # a variable, an attribute
-      |(?i:string|none|null|true|false|required|optional|password|secret|redacted|token|unknown|missing
-         |invalid|incorrect|default|example|changeme|wrong|expired)\Z""",
-    re.VERBOSE,
+# A placeholder, a path, an address; a variable, an attribute; a word that says what would stand there.
+_REFERENCE = (
+    r"[$<{%*]|~?/|\.{1,2}/|[A-Za-z]:[\\/]|[a-z]+://"
+    r"|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\Z|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z"
+    r"|(?i:string|none|null|true|false|required|optional|password|secret|redacted|token|unknown|missing"
+    r"|invalid|incorrect|default|example|changeme|wrong|expired)\Z"
 )
-_DIGIT, _LETTER, _SPACE = re.compile(r"\d"), re.compile(r"[A-Za-z]"), re.compile(r"\s")
-_SPECIAL, _DRAWN = re.compile(r"[\d!@#$%^*+~?]"), re.compile(r"[\w.+/=~:!@#$%^*?-]+")
+_DIGIT, _LETTER, _SPACE = r"\d", r"[A-Za-z]", r"\s"
+_SPECIAL, _DRAWN = r"[\d!@#$%^*+~?]", r"[\w.+/=~:!@#$%^*?-]+"
 
 _WORDY = r"A-Za-z0-9_-"
 VENDORS: dict[str, tuple[str, int]] = {
@@ -79,16 +80,16 @@ class Rule:
 
 def is_random(text: str, shortest: int = 16) -> bool:
     """Whether `text` looks drawn, not written: long, with letters and digits."""
-    if len(text) < shortest or not _DIGIT.search(text) or not _LETTER.search(text):
+    if len(text) < shortest or not re.search(_DIGIT, text) or not re.search(_LETTER, text):
         return False
-    return _DRAWN.fullmatch(text) is not None and not _REFERENCE.match(text)
+    return re.fullmatch(_DRAWN, text) is not None and not re.match(_REFERENCE, text)
 
 
 def is_literal(text: str, quoted: bool) -> bool:
     """Whether what is assigned to a password or an API key is the thing itself, not a name of it."""
-    if len(text) < 6 or _REFERENCE.match(text) or _SPACE.search(text):
+    if len(text) < 6 or re.match(_REFERENCE, text) or re.search(_SPACE, text):
         return False
-    return quoted or _SPECIAL.search(text) is not None
+    return quoted or re.search(_SPECIAL, text) is not None
 
 
 @lru_cache(4096)
@@ -115,7 +116,7 @@ def _mixed(match: re.Match[str]) -> bool:
 
 
 def _account(match: re.Match[str]) -> bool:
-    return bool(_DIGIT.search(match["rest"]) and re.search("[A-Z]", match["rest"]))
+    return bool(re.search(_DIGIT, match["rest"]) and re.search("[A-Z]", match["rest"]))
 
 
 def _given(match: re.Match[str]) -> bool:
@@ -131,7 +132,7 @@ def _credentials(match: re.Match[str]) -> bool:
 
 
 def _bearer(match: re.Match[str]) -> bool:
-    return len(match["masked"]) >= 24 or _DIGIT.search(match["masked"]) is not None
+    return len(match["masked"]) >= 24 or re.search(_DIGIT, match["masked"]) is not None
 
 
 def _password(match: re.Match[str]) -> bool:
@@ -169,7 +170,7 @@ def _key_file() -> Rule:
 
 def _assignment() -> Rule:
     name = rf"(?i:(?P<strong>{_STRONG})|{_WEAK})"
-    bare = rf"(?P<bare>{_BARE}(?:[=:]{_BARE}){{0,3}}+={{0,2}}+)(?!\()"
+    bare = rf"(?P<bare>{_BARE}(?:[=:]{_BARE}){{0,3}}+={{0,2}}+)(?![(\[])"
     return Rule(
         ("api", "access", "private", "passw", "passphrase", "pwd", "secret", "token", "credential", "auth"),
         rf"{name}{_GIVEN}(?:{_QUOTE}(?P<quoted>{_QUOTED}{{6,}}+)(?=[\"'\\])|{bare})",
@@ -183,7 +184,7 @@ def _header() -> Rule:
     start = (
         rf"(?i:authorization){_QUOTE}?\s{{0,4}}[:=]\s{{0,4}}{_QUOTE}?(?:(?P<scheme>(?i:{_SCHEME}))\s{{1,4}})?"
     )
-    value = r"[^\s\"'\\\[\],;<>:=]"
+    value = r"[A-Za-z0-9._~+/-]"
     return Rule(
         ("authorization",),
         rf"{start}(?P<masked>{value}{{6,}}+={{0,2}}+)",

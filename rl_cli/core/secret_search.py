@@ -13,7 +13,7 @@ LONGEST_HELD = 4096
 """Characters of an unfinished secret at most; a private key of 4,096 bits takes 3,300."""
 CONTEXT = 160
 """Characters before a place that may decide what stands there."""
-_WRAP = re.compile(r"(?<=[A-Za-z0-9+/_-]{60})(?:\r?\n|(?:\\r)?\\n|(?:\r|\\|\\r\\?)\Z)")
+_WRAP = r"(?<=[A-Za-z0-9+/_-]{60})(?:\r?\n|(?:\\r)?\\n|(?:\r|\\|\\r\\?)\Z)"
 """Where base64 is wrapped: after a long line of it."""
 
 Span = tuple[int, int]
@@ -26,21 +26,29 @@ class Prefixes:
         self._short = {word[:n] for word in words for n in range(1, min(4, len(word)))}
         self._long = [(word[:4], word) for word in words if len(word) > 4]
 
-    def start_of(self, text: str, first: int = 0) -> int:
-        """The earliest index from `first` on at which the rest of `text` begins a word; else its length."""
-        size = len(text)
-        best = size
-        for n in (3, 2, 1):
-            if size - n >= first and text[-n:] in self._short:
+    def start_of(self, text: str, first: int = 0, only_after: re.Pattern[str] | None = None) -> int:
+        """The earliest index from which the rest of `text` begins a word; else its length.
+
+        Args:
+            text: The text.
+            first: The least index.
+            only_after: What has to match, without width, where the word begins.
+        """
+        size = best = len(text)
+        for n in (1, 2, 3):
+            if size - n >= first and text[-n:] in self._short and _fits(only_after, text, size - n):
                 best = size - n
-                break
         for head, word in self._long:
             at = text.find(head, max(first, size - len(word) + 1))
             while 0 <= at < best:
-                if word.startswith(text[at:]):
+                if word.startswith(text[at:]) and _fits(only_after, text, at):
                     best = at
                 at = text.find(head, at + 1)
         return best
+
+
+def _fits(pattern: re.Pattern[str] | None, text: str, at: int) -> bool:
+    return pattern is None or pattern.match(text, at) is not None
 
 
 class Known:
@@ -54,7 +62,6 @@ class Known:
 _known: Known | None = None
 _told: set[str] = set()
 _marker_starts = Prefixes([marker for rule in RULES if not rule.fold for marker in rule.markers])
-_at_start = re.compile(START)
 
 
 def forget() -> None:
@@ -108,9 +115,7 @@ def settled(text: str, first: int) -> int:
     end = values.plain_starts.start_of(text, first)
     if values.encoded:
         end = min(end, _encoded_start(text, values.encoded_starts, first))
-    marker = _marker_starts.start_of(text, first)
-    if marker < end and _at_start.match(text, marker):
-        end = marker
+    end = min(end, _marker_starts.start_of(text, first, re.compile(START)))
     folded = _fold(text)
     for rule in RULES:
         searched = folded if rule.fold else text
@@ -120,7 +125,7 @@ def settled(text: str, first: int) -> int:
                 if match := rule.unfinished.match(text, at):
                     end = min(end, max(first, match.start("value")))
                 at = searched.find(marker_text, at + 1)
-    return end
+    return end - 1 if end > first and _is_escaped(text, end) else end
 
 
 def _fold(text: str) -> str:
@@ -146,18 +151,18 @@ def _encoded_spans(text: str, needles: list[str]) -> list[Span]:
     spans: list[Span] = []
     for needle in needles:
         if needle in line:
-            wrapped = re.compile(f"(?:{_WRAP.pattern})?".join(map(re.escape, needle)))
+            wrapped = re.compile(f"(?:{_WRAP})?".join(map(re.escape, needle)))
             spans += [match.span() for match in wrapped.finditer(text)]
     return spans
 
 
 def _encoded_start(text: str, starts: Prefixes, first: int) -> int:
     """As `Prefixes.start_of`, for base64 that may be wrapped."""
-    wraps = list(_WRAP.finditer(text, first)) if "\n" in text or "\\" in text or "\r" in text else []
+    wraps = list(re.finditer(_WRAP, text)) if any(c in text for c in "\n\r\\") else []
     if not wraps:
         return starts.start_of(text, first)
-    line = _WRAP.sub("", text)
-    at = starts.start_of(line, first)
+    before = sum(len(wrap[0]) for wrap in wraps if wrap.start() < first)
+    at = starts.start_of(re.sub(_WRAP, "", text), first - before)
     for wrap in wraps:
         if wrap.start() <= at:
             at += len(wrap[0])

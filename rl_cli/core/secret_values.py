@@ -16,38 +16,38 @@ SHORTEST = 8
 """Characters of the shortest value that is masked wherever it stands."""
 LINE = 16
 """Lines of a value of several lines are looked for one by one from this length on."""
-_SECRET_WORD = re.compile(
+_SECRET_WORD = (
     r"KEYS?|PASS|AUTH|AUTHORIZATION|PRIVATE|PAT|JWT|COOKIE"
     r"|\w*(?:APIKEY|ACCESSKEY|TOKENS?|SECRETS?|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)"
 )
-_LAST_WORD_OF_OTHERS = re.compile(
+_LAST_WORD_OF_OTHERS = (
     r"NAME|TYPE|UR[LI]|ENDPOINT|HOST|SERVER|PORT|USER|FILE|PATH|DIR|SOCK|SOCKET|SIZE|LIMIT|COUNT|MODE|VERSION"
     r"|METHOD|LAYOUT|ALGORITHM|TTL|EXPIRES|ENV"
 )
-_PATH = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]")
-_NUMBER = re.compile(r"[0-9.,:+/ _-]*(?:[TZeE][0-9.,:+ _-]*)*")
-_SWITCH = re.compile(r"(?i:true|false|yes|no|on|off|none|null|auto|enabled|disabled)")
-_WORD = re.compile(
+_PATH = r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]"
+_NUMBER = r"[0-9.,:+/ _-]*(?:[TZeE][0-9.,:+ _-]*)*"
+_SWITCH = r"(?i:true|false|yes|no|on|off|none|null|auto|enabled|disabled)"
+_WORD = (
     r"[a-z]{1,10}|[A-Z]{1,10}|[A-Z][a-z]{1,9}|(?=.{1,16}\Z)[a-z]+(?:_[a-z]+)+"
     r"|(?i:environments?|temperature|completions?|checkpoints|application|description|organi[sz]ation"
     r"|placeholder|conversation|instructions|configuration|development|production)"
 )
-_ADDRESS = re.compile(r"://[^\s/:@]*:([^\s/]+)@")
+_ADDRESS = r"://[^\s/:@]*:([^\s/]+)@"
 
 
 def is_secret_name(name: str) -> bool:
     """Whether a variable of this name is taken for a secret."""
     words = [word for word in re.split(r"[^A-Z0-9]+", name.upper()) if word]
-    if not words or "PUBLIC" in words or _LAST_WORD_OF_OTHERS.fullmatch(words[-1]):
+    if not words or "PUBLIC" in words or re.fullmatch(_LAST_WORD_OF_OTHERS, words[-1]):
         return False
     if words[-1] == "PWD" and len(words) > 1:
         return True
-    return any(_SECRET_WORD.fullmatch(word) for word in words)
+    return any(re.fullmatch(_SECRET_WORD, word) for word in words)
 
 
 def is_telling(value: str) -> bool:
     """Whether a value can be masked wherever it stands without harm to other text."""
-    plain = len(value) < SHORTEST or "redacted" in value or _WORD.fullmatch(value)
+    plain = len(value) < SHORTEST or "redacted" in value or re.fullmatch(_WORD, value)
     return not plain and not _is_setting(value)
 
 
@@ -62,7 +62,7 @@ def secrets_of(environment: Mapping[str, str]) -> set[str]:
             elif len(value) >= 4 and not _is_setting(value) and "redacted" not in value:
                 found.add(f"{name}={value}")
         elif "://" in value:
-            found.update(filter(is_telling, _ADDRESS.findall(value)))
+            found.update(filter(is_telling, re.findall(_ADDRESS, value)))
     return found
 
 
@@ -110,6 +110,6 @@ def all_forms(values: Iterable[str]) -> tuple[list[str], list[str]]:
 
 def _is_setting(value: str) -> bool:
     """A path (base64 may begin like one), a number, a time, a switch."""
-    if _PATH.match(value):
+    if re.match(_PATH, value):
         return not set(value) & set("+= \n")
-    return bool(_NUMBER.fullmatch(value) or _SWITCH.fullmatch(value))
+    return bool(re.fullmatch(_NUMBER, value) or re.fullmatch(_SWITCH, value))
