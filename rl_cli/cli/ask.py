@@ -47,7 +47,7 @@ async def _ask(request: str, flags: Flags, as_json: bool) -> int:
     """Returns the exit code."""
     import asyncio
 
-    from rl_cli.cli.conversation import converse, end_fields, why_it_ended
+    from rl_cli.cli.conversation import converse, end_fields, say_how_to_go_on, why_it_ended
     from rl_cli.cli.display import JsonDisplay, choose_display
     from rl_cli.cli.line_reader import LineReader
 
@@ -57,6 +57,8 @@ async def _ask(request: str, flags: Flags, as_json: bool) -> int:
             result, code = await conversation.turn(request)
             if isinstance(display, JsonDisplay):
                 display.end(**end_fields(result, conversation.assistant.session))
+            elif display.screen.live:
+                say_how_to_go_on(conversation)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     if why := why_it_ended(result):

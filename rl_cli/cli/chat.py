@@ -38,7 +38,7 @@ async def _chat(flags: Flags, plain: bool) -> int:
     """Returns the exit code."""
     from rl_cli.cli.chat_input import EditedInput, PlainInput, can_edit
     from rl_cli.cli.chat_loop import ChatLoop
-    from rl_cli.cli.conversation import converse
+    from rl_cli.cli.conversation import converse, say_how_to_go_on
     from rl_cli.cli.line_reader import LineReader
     from rl_cli.cli.run_watch import RunWatch
     from rl_cli.cli.stream_display import TextDisplay
@@ -52,8 +52,10 @@ async def _chat(flags: Flags, plain: bool) -> int:
                 home, state = conversation.assistant.home, conversation.assistant.state
                 watch = RunWatch(home, lambda: state.get("run_id"))
                 typed = EditedInput(home, lambda: watch.line) if edited else PlainInput(lines)
-                code = await ChatLoop(conversation, display, typed, watch).run()
-                _say_how_to_go_on(conversation)
+                try:
+                    code = await ChatLoop(conversation, display, typed, watch).run()
+                finally:
+                    say_how_to_go_on(conversation)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     return code
@@ -69,9 +71,3 @@ def _greet(conversation: Conversation, resumed: bool) -> None:
         said += f", {turns_text(history.turns)} so far: {shorten(history.title, 60)}"
         said += " (the last one was cut off)" if history.unfinished else ""
     conversation.display.notice(f"{said} · /help for commands, Ctrl-D to leave")
-
-
-def _say_how_to_go_on(conversation: Conversation) -> None:
-    session = conversation.assistant.session
-    if session.path.exists():
-        conversation.display.notice(f"To go on: rl-cli chat --resume {session.id}")

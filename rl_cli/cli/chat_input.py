@@ -59,6 +59,8 @@ class PlainInput:
             try:
                 line = await self._lines.line()
             except LineInterrupted:
+                if not self.is_seen:
+                    raise KeyboardInterrupt from None
                 if self._warned and not said:
                     return None
                 self._warned, said = not said, []

@@ -12,6 +12,7 @@ from rl_cli.cli.slash import parse
 from rl_cli.cli.slash_actions import act
 from rl_cli.cli.stream_display import TextDisplay
 from rl_cli.core.errors import RlCliError
+from rl_cli.core.files import explain_os_error
 
 SHOW_EVERY_SECONDS = 0.5
 
@@ -63,9 +64,10 @@ class ChatLoop:
             self._worst = max(self._worst, code)
             if why := why_it_ended(result):
                 self._display.notice(why)
-        except RlCliError as error:
-            self._display.notice(f"error: {error}")
-            self._worst = max(self._worst, error.exit_code)
+        except (RlCliError, OSError) as error:
+            told = explain_os_error(error) if isinstance(error, OSError) else error
+            self._display.notice(f"error: {told}")
+            self._worst = max(self._worst, told.exit_code)
         self._tell_news()
         return False
 

@@ -146,6 +146,14 @@ class Conversation:
             self.display.tick()
 
 
+def say_how_to_go_on(conversation: Conversation) -> None:
+    """Where something was said that can be gone on with."""
+    session = conversation.assistant.session
+    if session.path.exists():
+        with contextlib.suppress(OSError):  # the terminal is gone
+            conversation.display.notice(f"To go on: rl-cli chat --resume {session.id}")
+
+
 def exit_code(result: TurnResult, run_failed: bool) -> int:
     """0 done, 1 failed or not done, 3 refused, 130 interrupted."""
     if result.stop is StopReason.INTERRUPTED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -12,12 +13,14 @@ from rl_cli.runs.follow import Follower
 from rl_cli.runs.progress import Progress, number
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import LIVE
-from rl_cli.runs.store import list_runs
+from rl_cli.runs.store import runs_folder
 from rl_cli.runs.times import duration
 
 LOOK_EVERY_SECONDS = 0.5
 SEARCH_EVERY = 4
 """Looks between two searches for a run that somebody else has started."""
+SEARCHED = 20
+"""Runs that are looked at, newest first."""
 
 
 class RunWatch:
@@ -55,8 +58,11 @@ class RunWatch:
             await asyncio.sleep(LOOK_EVERY_SECONDS)
 
     def _find(self, wanted: str | None) -> RunDir | None:
-        live = [run for run in list_runs(self._home) if run.state()["state"] in LIVE]
-        return next((run for run in live if run.id == wanted), live[0] if live else None)
+        folder = runs_folder(self._home)
+        names = sorted(os.listdir(folder), reverse=True) if folder.is_dir() else []
+        newest = [name for name in names if not name.startswith(".") and name != wanted][:SEARCHED]
+        runs = (RunDir(folder / name) for name in [*([wanted] if wanted in names else []), *newest])
+        return next((run for run in runs if run.state()["state"] in LIVE), None)
 
     async def _look(self, follower: Follower) -> None:
         run, seen = follower.run, bool(self.line)

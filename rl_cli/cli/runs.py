@@ -237,6 +237,7 @@ def watch_command(run: RunArgument, json_: JsonOption = False) -> None:
     except KeyboardInterrupt:
         print(f"\n{found.id} goes on without you; rl-cli runs stop {found.id} ends it", file=sys.stderr)
         raise typer.Exit(130) from None
+    display.end_turn()
     if not json_:
         say(text_summary(found))
     if follower.state["state"] not in ("finished", "stopped"):

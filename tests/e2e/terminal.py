@@ -62,6 +62,11 @@ class Terminal:
         """Everything that came, escape sequences too."""
         return self._bytes.decode("utf-8", "replace")
 
+    def hang_up(self) -> None:
+        """Closes the window."""
+        os.close(self._ours)
+        self._ours = os.open(os.devnull, os.O_RDONLY)
+
     def type(self, text: str) -> None:
         os.write(self._ours, text.encode())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from tests.e2e.cli import command, rl_cli
 from tests.e2e.terminal import CTRL_C, CTRL_D, ESCAPE_ENTER, UP, Terminal
+from tests.wire import refusals
 from tests.wire.server import Call, Fault, Reply, Request, WireServer
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -243,6 +245,72 @@ def test_whatever_ends_the_chat_the_session_is_kept(end: signal.Signals, home: P
     assert [m["content"] for m in server.requests[-1].body["messages"][1:]] == ["tell me", "go on"]
 
 
+@pytest.mark.parametrize("busy", [True, False])
+def test_closing_the_window_ends_the_chat_and_keeps_the_session(busy: bool):
+    with WireServer([Reply("One."), Reply("Half", fault=Fault("hang", 2)), Reply("Whole.")]) as server:
+        with Terminal("chat", *endpoint(server)) as chat:
+            chat.expect("/help")
+            chat.say("first")
+            chat.expect("One.")
+            chat.expect(">")
+            if busy:
+                chat.say("second")
+                chat.expect("Half")
+            chat.hang_up()
+            assert chat.process.wait(10) in (1, 130)
+        server.set([Reply("Whole.")])
+        told = rl_cli("ask", "go on", "--session", "latest")
+    assert (told.code, "Whole." in told.out) == (0, True)
+
+
+def test_a_request_that_is_made_again_says_so():
+    again = [refusals.openai_rate_limit(retry_after_ms="20"), Reply("Here.")]
+    with WireServer(again) as server, Terminal("chat", *endpoint(server)) as chat:
+        chat.expect("/help")
+        chat.say("hello")
+        chat.expect("asking again in")
+        chat.expect("Here.")
+        server.set([refusals.openai_rate_limit(retry_after_ms="20"), Reply("Here.")])
+        told = rl_cli("ask", "hello", "--json", *endpoint(server))
+    assert [row["kind"] for row in told.rows() if row["kind"] != "delta"] == [
+        "notice",
+        "retry",
+        "message",
+        "end",
+    ]
+
+
+def test_an_endpoint_that_refuses_ends_the_turn_and_not_the_chat():
+    with WireServer([refusals.openai_no_quota(), Reply("Paid.")]) as server:
+        with Terminal("chat", *endpoint(server)) as chat:
+            chat.expect("/help")
+            chat.say("hello")
+            chat.expect("quota")
+            chat.say("again")
+            chat.expect("Paid.")
+        server.set([refusals.openai_no_quota()])
+        told = rl_cli("ask", "hello", "--json", *endpoint(server))
+    assert told.code == 1
+    assert told.err.startswith("error: ")
+    assert told.rows()[-1]["stop"] == "error"
+    assert "quota" in told.rows()[-1]["error"]
+
+
+def test_what_a_pipe_does_not_need_is_not_imported():
+    code = (
+        "import sys; from rl_cli.cli.main import run; run(['chat']);"
+        "print([m for m in ('prompt_toolkit', 'rich') if m in sys.modules])"
+    )
+    told = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        input="help me\n/quit\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert told.stdout.splitlines()[-1] == "[]"
+
+
 def test_a_pipe_is_read_line_by_line():
     with WireServer(answer_with_the_request) as server:
         told = subprocess.run(
@@ -316,3 +384,11 @@ def test_the_json_of_a_request_is_a_stream_of_events():
     assert (end["stop"], end["error"], end["dollars"]) == ("finished", None, 0.0)
     assert end["usage"]["requests"] == 2
     assert rl_cli("sessions", "show", end["session"]).code == 0
+
+
+def test_a_watched_run_ends_with_its_summary_on_lines_of_its_own(home: Path):
+    assert rl_cli("runs", "start", "gsm8k-mini", "--backend", "replay:nan").code == 0
+    with Terminal("runs", "watch", "latest") as watching:
+        watching.expect("state: failed (loss is NaN")
+        watching.expect("\nReplay, nothing was trained")
+        assert watching.code() == 1
