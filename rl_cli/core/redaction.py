@@ -175,7 +175,9 @@ def _fields(value: dict[Any, Any]) -> dict[Any, Any]:
 
 def _free(name: str, taken: Mapping[Any, Any]) -> str:
     """Two keys that were masked stay two."""
-    return next(n for n in (name, *(f"{name} {i}" for i in count(2))) if n not in taken)
+    if name not in taken:
+        return name
+    return next(free for i in count(2) if (free := f"{name} {i}") not in taken)
 
 
 def _for_json(value: Any) -> Any:
