@@ -100,7 +100,10 @@ class StreamRedactor:
     def _show(self, piece: str, last: bool) -> str:
         start = len(self._before)
         text = self._before + self._held + piece
-        spans = [(max(first, start), until) for first, until in spans_of(text) if until > start]
+        unseen = 16 if start == CONTEXT else 0  # what stood before these may have decided otherwise
+        spans = [
+            (max(first, start), until) for first, until in spans_of(text) if until > start and first >= unseen
+        ]
         end = len(text) if last else settled(text, start)
         if len(text) - end > LONGEST_HELD:
             end = len(text)

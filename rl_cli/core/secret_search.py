@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from typing import Literal
 
 from rl_cli.core.secret_patterns import RULES, START, Rule
 from rl_cli.core.secret_values import SHORTEST, all_forms, is_telling, secrets_of
@@ -19,11 +20,21 @@ _WRAP = r"(?<=[A-Za-z0-9+/_-]{60})(?:\r?\n|(?:\\r)?\\n|(?:\r|\\|\\r\\?)\Z)"
 Span = tuple[int, int]
 
 
-class Prefixes:
-    """Finds, at the end of a text, what may be the beginning of one of some words."""
+SHOWN = 3
+"""Characters of base64 that stay: they stand for two of the secret, and much text ends like its first one."""
 
-    def __init__(self, words: Iterable[str]) -> None:
-        self._short = {word[:n] for word in words for n in range(1, min(4, len(word)))}
+
+class Prefixes:
+    """Finds, at the end of a text, what may be the beginning of one of some words.
+
+    Args:
+        words: The words.
+        shown: So many characters of a word need not be held back.
+    """
+
+    def __init__(self, words: Iterable[str], shown: Literal[0, 3] = 0) -> None:
+        self._shown = shown
+        self._short = {word[:n] for word in words for n in range(1, min(4, len(word))) if not shown}
         self._long = [(word[:4], word) for word in words if len(word) > 4]
 
     def start_of(self, text: str, first: int = 0, only_after: re.Pattern[str] | None = None) -> int:
@@ -39,10 +50,10 @@ class Prefixes:
             if size - n >= first and text[-n:] in self._short and _fits(only_after, text, size - n):
                 best = size - n
         for head, word in self._long:
-            at = text.find(head, max(first, size - len(word) + 1))
+            at = text.find(head, max(first - self._shown, size - len(word) + 1, 0))
             while 0 <= at < best:
                 if word.startswith(text[at:]) and _fits(only_after, text, at):
-                    best = at
+                    best = min(best, at + self._shown)
                 at = text.find(head, at + 1)
         return best
 
@@ -56,7 +67,7 @@ class Known:
 
     def __init__(self, values: Iterable[str]) -> None:
         self.plain, self.encoded = all_forms(values)
-        self.plain_starts, self.encoded_starts = Prefixes(self.plain), Prefixes(self.encoded)
+        self.plain_starts, self.encoded_starts = Prefixes(self.plain), Prefixes(self.encoded, shown=3)
 
 
 _known: Known | None = None
@@ -151,8 +162,10 @@ def _encoded_spans(text: str, needles: list[str]) -> list[Span]:
     spans: list[Span] = []
     for needle in needles:
         if needle in line:
-            wrapped = re.compile(f"(?:{_WRAP})?".join(map(re.escape, needle)))
-            spans += [match.span() for match in wrapped.finditer(text)]
+            letters = [re.escape(letter) for letter in needle]
+            letters[SHOWN] = f"(?P<masked>{letters[SHOWN]}"
+            wrapped = re.compile(f"(?:{_WRAP})?".join(letters) + ")")
+            spans += [match.span("masked") for match in wrapped.finditer(text)]
     return spans
 
 

@@ -95,7 +95,7 @@ def base64_forms(value: str) -> set[str]:
         whole = b2a_base64(b"\0" * before + data, newline=False).decode()
         inner = whole[(0, 2, 3)[before] : (before + len(data)) * 8 // 6]
         found |= {inner, inner.replace("+", "-").replace("/", "_")}
-    return {text for text in found if len(text) >= SHORTEST}
+    return {text for text in found if len(text) >= SHORTEST}  # at each alignment, 8 bytes make 8 or more
 
 
 def all_forms(values: Iterable[str]) -> tuple[list[str], list[str]]:
