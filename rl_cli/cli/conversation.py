@@ -1,4 +1,4 @@
-"""A conversation at the command line, of `ask` and of `chat`: who answers, who is asked, what is shown."""
+"""A conversation at the command line: who answers, who is asked, who pays, what is shown."""
 
 from __future__ import annotations
 
@@ -107,6 +107,8 @@ class Conversation:
             self.meter.turn_ended()
             ticking.cancel()
             self.display.end_turn()
+        if result is None or result.stop is StopReason.INTERRUPTED:
+            self.display.notice("Interrupted.")
         if result is None or self.interrupts.presses or result.stop is StopReason.INTERRUPTED:
             self.say_what_goes_on()
             return result, 130

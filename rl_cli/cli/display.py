@@ -1,4 +1,4 @@
-"""The conversation as JSON, one event a line, and the choice between that and text."""
+"""The conversation as JSON, one event a line, where text is not wanted."""
 
 from __future__ import annotations
 

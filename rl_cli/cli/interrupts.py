@@ -1,4 +1,4 @@
-"""What Ctrl-C and a request to end mean at each moment of a conversation."""
+"""What a signal means at each moment of a conversation."""
 
 from __future__ import annotations
 

@@ -86,8 +86,9 @@ def run_line(run: RunDir, state: str, progress: Progress) -> str:
         parts.append(f"step {report['step']}{total}")
     if report["reward_last"] is not None:
         parts.append(f"reward {report['reward_last']:.3f}")
-    elif progress.rows and (loss := number(progress.rows[-1], "loss")) is not None:
-        parts.append(f"loss {loss:.3f}")
+    elif progress.rows and progress.rows[-1].get("phase") == phase:
+        loss = number(progress.rows[-1], "loss")
+        parts += [f"loss {loss:.3f}"] if loss is not None else []
     if report["eta_seconds"]:
         parts.append(f"{duration(report['eta_seconds'])} left")
     if progress.alerts:

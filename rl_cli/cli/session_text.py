@@ -1,4 +1,4 @@
-"""A session's file as text to read, as Markdown, and as a row of data."""
+"""A session's file in the forms in which it is read elsewhere: text, Markdown, a row of data."""
 
 from __future__ import annotations
 

@@ -26,6 +26,8 @@ class TextDisplay:
         self.screen = Screen(out)
         self.run_line = ""
         """The run that is to be kept in view, in one line."""
+        self._figures = ""
+        """The newest figures of a call that works, where no run is in view."""
         self._doing: dict[str, tuple[str, float]] = {}
         """What is going on: id -> (name, since when)."""
         self._streaming = False
@@ -38,6 +40,7 @@ class TextDisplay:
         self._last_state: tuple[Any, ...] = ()
         self._last_metrics = 0.0
         self._paused = False
+        self._paused_at = 0.0
         self.in_turn = False
 
     def notice(self, text: str) -> None:
@@ -63,6 +66,7 @@ class TextDisplay:
         elif isinstance(event, ToolFinished):
             record = event.record
             self._doing.pop(record.id, None)
+            self._figures = ""
             shown = result_line(record.name, record.ok, record.result, record.seconds)
             self.screen.line(f"  {shown}", dim=record.ok)
         self.tick()
@@ -89,7 +93,7 @@ class TextDisplay:
         if event.get("kind") != "metrics":
             self.notice(f"    {line}")
         elif self.screen.live:
-            self.run_line = line
+            self._figures = line
             self.tick()
         elif time.monotonic() - self._last_metrics >= LINE_EVERY_SECONDS:
             self._last_metrics = time.monotonic()
@@ -109,18 +113,22 @@ class TextDisplay:
     def pause(self) -> None:
         """No status line from here on: somebody else has the terminal."""
         self._end_of_message()
-        self._paused = True
+        self._paused, self._paused_at = True, time.monotonic()
         self.screen.status("")
 
     def resume(self) -> None:
         if not self.in_turn:
             self._last_state = ()
+        elif self._paused:  # the wait for a person is not the call's
+            away = time.monotonic() - self._paused_at
+            self._doing = {key: (name, since + away) for key, (name, since) in self._doing.items()}
         self._paused, self.in_turn = False, True
         self.tick()
 
     def end_turn(self) -> None:
         """Nothing is going on any more, however it ended."""
         self._doing.clear()
+        self._figures = ""
         self.pause()
         self._shown, self.in_turn = False, False
 
@@ -146,7 +154,7 @@ class TextDisplay:
         if doing and max(seconds for _, seconds in doing) >= 1:
             name = doing[0][0] if len(doing) == 1 else f"{len(doing)} calls"
             parts.append(f"{name} {max(int(s) for _, s in doing)} s")
-        parts += [self.run_line] if self.run_line else []
+        parts += [line] if (line := self.run_line or self._figures) else []
         return "  " + " · ".join(parts) if parts else ""
 
     def _known(self, event: dict[str, Any]) -> bool:
