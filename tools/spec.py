@@ -63,6 +63,8 @@ class Estimate:
     """None: it costs money and the price is not known."""
     basis: str = ""
     """What the figures rest on, in a few words."""
+    what: str = ""
+    """What would be done, where the arguments alone do not say it."""
 
 
 @dataclass(frozen=True)

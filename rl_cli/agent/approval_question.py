@@ -71,6 +71,7 @@ def facts(spec: ToolSpec, estimate: Estimate | None) -> dict[str, str]:
     else:
         cost = f"about {money(estimate.dollars)}"
     known = {
+        "what": estimate.what,
         "where": estimate.where,
         "time": "unknown" if estimate.seconds is None else f"about {duration(estimate.seconds)}",
         "cost": f"{cost} ({gpu})" if gpu else cost,

@@ -22,6 +22,8 @@ class Profile:
     """Nested, as in a run.yaml."""
     locked: dict[str, str]
     """Dotted field, or a whole section, that may not be changed -> why."""
+    pace: dict[str, float] | None = None
+    """On a usual machine of its kind: `start_seconds`, and `rollouts_per_second` over all steps."""
 
     def lock_reason(self, field: str) -> str | None:
         """Why a dotted field may not be changed, or None if it may."""

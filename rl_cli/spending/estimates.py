@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from rl_cli.config.profiles import load_profile
 from rl_cli.core.files import read_json
 from rl_cli.spending.rates import Rate, longest
 from tools.spec import Estimate
@@ -73,7 +74,16 @@ def run_seconds(config: RunConfig, home: str | Path) -> tuple[float | None, str]
         return median(same), _how_many(len(same), "run")
     if scaled:
         return median(scaled[:ENOUGH]), f"{_how_many(len(scaled[:ENOUGH]), 'run')}, scaled by their steps"
-    return None, _how_many(0, "run")
+    return _usual_seconds(config)
+
+
+def _usual_seconds(config: RunConfig) -> tuple[float | None, str]:
+    pace = load_profile(config.profile).pace
+    if pace is None or config.backend.name != "trl":
+        return None, _how_many(0, "run")
+    rollouts = config.grpo.steps * config.grpo.batch_size
+    seconds = pace["start_seconds"] + rollouts / pace["rollouts_per_second"]
+    return seconds, f"a usual machine for {config.profile}; {_how_many(0, 'run')}"
 
 
 def _estimate(seconds: float | None, basis: str, rate: Rate) -> Estimate:

@@ -28,7 +28,7 @@ async def rl_get_current_config(context: CallContext) -> dict[str, Any]:
     }
 
 
-@tool(toolset="rl", risk="write")
+@tool(toolset="rl", risk="write", exclusive=True)
 async def rl_edit_config(context: CallContext, changes: dict[str, Any]) -> dict[str, Any]:
     """Change fields of the draft config, all together or not at all.
 

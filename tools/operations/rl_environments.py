@@ -76,7 +76,7 @@ async def rl_describe_environment(name: str) -> dict[str, Any]:
     }
 
 
-@tool(toolset="rl", risk="write")
+@tool(toolset="rl", risk="write", exclusive=True)
 async def rl_select_environment(
     context: CallContext, name: str, profile: str | None = None
 ) -> dict[str, Any]:

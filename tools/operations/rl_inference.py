@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
@@ -45,10 +46,12 @@ def _estimate(context: CallContext, arguments: dict[str, Any]) -> Estimate:
     prices = [_price(model, settings, most) for model in models]
     known = [price for price in prices if price is not None]
     dollars = rollouts * sum(known) if len(known) == len(prices) else None
-    return estimate_test(config, home(), rate_here(config, settings), rollouts * len(models), dollars)
+    found = estimate_test(config, home(), rate_here(config, settings), rollouts * len(models), dollars)
+    who = ", ".join(arguments["models"] or ["the starting checkpoint"])
+    return replace(found, what=f"{rollouts} rollouts on {config.environment.name}, each by {who}")
 
 
-@tool(toolset="rl", risk="execute", deadline=3600, estimate=_estimate)
+@tool(toolset="rl", risk="execute", deadline=3600, exclusive=True, estimate=_estimate)
 async def rl_test_inference(
     context: CallContext,
     models: list[str] | None = None,

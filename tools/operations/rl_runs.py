@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from tools.dispatcher import CallContext, Estimate, ToolError, tool
 from tools.operations.draft import current_draft
+
+if TYPE_CHECKING:
+    from rl_cli.config.tree import RunConfig
 
 
 def _find(context: CallContext, run_id: str | None) -> Any:
@@ -29,10 +33,22 @@ def _estimate(context: CallContext, arguments: dict[str, Any]) -> Estimate:
 
     settings = load_settings()
     config = with_run_budget(current_draft(context).config, Limits.from_settings(settings))
-    return estimate_run(config, home(), rate_here(config, settings))
+    found = estimate_run(config, home(), rate_here(config, settings))
+    return replace(found, what=_described(config))
 
 
-@tool(toolset="rl", risk="spend", deadline=120, estimate=_estimate)
+def _described(config: RunConfig) -> str:
+    """The run that a config describes, in one line."""
+    grpo, name = config.grpo, config.environment.name
+    if config.backend.name == "replay":
+        return f"play {config.backend.file} as a run of {name}; nothing is trained"
+    return (
+        f"train {config.model.name} on {name} (profile {config.profile}): {grpo.steps} steps of "
+        f"{grpo.batch_size} rollouts, seed {config.seed}"
+    )
+
+
+@tool(toolset="rl", risk="spend", deadline=120, exclusive=True, estimate=_estimate)
 async def rl_start_training(context: CallContext) -> dict[str, Any]:
     """Start training with the draft config. Needs approval. Run rl_test_inference first.
 
