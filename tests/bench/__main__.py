@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tests.bench import engine, long_session, startup
+from tests.bench import conversation, engine, long_session, startup
 
 if __name__ == "__main__":
     startup.main()
+    conversation.main()
     long_session.main()
     engine.main()

@@ -1,7 +1,7 @@
 """How fast a conversation is: `python -P -m tests.bench.conversation`.
 
 The first request, beside a bare Python that only imports the same SDK; how long each streamed token takes
-from the server's write to a terminal's screen. Runs take turns; figures are medians unless they say otherwise.
+from the server's write to a terminal's screen. Runs take turns.
 """
 
 from __future__ import annotations
@@ -140,10 +140,11 @@ def main() -> None:
                     late += latencies
             bare, first = statistics.median(imports), statistics.median(firsts)
             late.sort()
+            middle, most, longest = (1000 * late[int(len(late) * share)] for share in (0.5, 0.99, 0.99999))
             print(
                 f"{provider}: first request after {first:.3f} s, importing the SDK alone {bare:.3f} s, "
-                f"more {first - bare:+.3f} s; token to screen: median {statistics.median(late) * 1000:.1f} ms, "
-                f"99 % {late[int(len(late) * 0.99)] * 1000:.1f} ms, longest {late[-1] * 1000:.1f} ms"
+                f"more {first - bare:+.3f} s (medians); "
+                f"token to screen: median {middle:.1f} ms, 99 % {most:.1f} ms, longest {longest:.1f} ms"
             )
 
 
