@@ -76,8 +76,8 @@ def call(
 ) -> None:
     """Call a tool and print its result, a JSON object."""
     text, refused = run_async(_call(name, arguments, yes))
-    print(text)
     result = json.loads(text)
+    print_json(result)
     if not result["ok"]:
         raise _as_error(result["error"], refused)
 

@@ -156,3 +156,19 @@ def test_errors_of_the_system_name_the_path_and_what_is_wrong(number: int, kind:
     assert words in explained.message
     assert "/some/file" in explained.message
     assert "/other" in explain_os_error(OSError(number, "x"), "/other").message
+
+
+def test_secrets_are_masked_in_text_and_rows_and_bytes_are_left_alone(tmp_path: Path):
+    key = "sk-test-AAAABBBBCCCCDDDD"
+    write_json(tmp_path / "a.json", {"n": 1, key: [f"with {key}"], "password": "hunter22"})
+    assert read_json(tmp_path / "a.json") == {
+        "n": 1,
+        "[redacted]": ["with [redacted]"],
+        "password": "[redacted]",
+    }
+    append_jsonl(tmp_path / "b.jsonl", {"path": tmp_path, "text": f'"{key}"'})
+    assert list(read_jsonl(tmp_path / "b.jsonl")) == [{"path": str(tmp_path), "text": '"[redacted]"'}]
+    write_atomic(tmp_path / "c.txt", f"see {key}\n")
+    assert (tmp_path / "c.txt").read_text() == "see [redacted]\n"
+    write_atomic(tmp_path / "d.bin", key.encode())
+    assert (tmp_path / "d.bin").read_bytes() == key.encode()
