@@ -1,4 +1,4 @@
-"""What a process of ours does first: it prints no secrets, and keeps no keys that it does not need."""
+"""What a process of ours does first, so that no secret leaves it."""
 
 from __future__ import annotations
 
