@@ -20,8 +20,14 @@ _WRAP = r"(?<=[A-Za-z0-9+/_-]{60})(?:\r?\n|(?:\\r)?\\n|(?:\r|\\|\\r\\?)\Z)"
 Span = tuple[int, int]
 
 
+LEAD = 2
+"""Letters of a value that stay where another stands before them: else a streamed word that ends as a value
+begins, such as "models", would have to wait for the next one."""
 SHOWN = 3
 """Characters of base64 that stay: they stand for two of the secret, and much text ends like its first one."""
+
+
+_START = re.compile(START)
 
 
 class Prefixes:
@@ -34,7 +40,10 @@ class Prefixes:
 
     def __init__(self, words: Iterable[str], shown: Literal[0, 3] = 0) -> None:
         self._shown = shown
-        self._short = {word[:n] for word in words for n in range(1, min(4, len(word))) if not shown}
+        self._short: dict[str, int] = {}
+        for word in words if not shown else ():
+            for n in range(1, min(4, len(word))):
+                self._short[word[:n]] = min(_lead_of(word), self._short.get(word[:n], LEAD))
         self._long = [(word[:4], word) for word in words if len(word) > 4]
 
     def start_of(self, text: str, first: int = 0, only_after: re.Pattern[str] | None = None) -> int:
@@ -47,15 +56,27 @@ class Prefixes:
         """
         size = best = len(text)
         for n in (1, 2, 3):
-            if size - n >= first and text[-n:] in self._short and _fits(only_after, text, size - n):
-                best = size - n
+            at, lead = size - n, self._short.get(text[-n:])
+            if lead is not None and at >= max(0, first - LEAD) and _fits(only_after, text, at):
+                best = min(best, max(first, at + (lead if _is_within(text, at) else 0)))
         for head, word in self._long:
-            at = text.find(head, max(first - self._shown, size - len(word) + 1, 0))
+            at = text.find(head, max(first - max(self._shown, LEAD), size - len(word) + 1, 0))
             while 0 <= at < best:
                 if word.startswith(text[at:]) and _fits(only_after, text, at):
-                    best = min(best, at + self._shown)
+                    lead = _lead_of(word) if _is_within(text, at) else 0
+                    best = min(best, at + (self._shown or lead))
                 at = text.find(head, at + 1)
         return best
+
+
+def _lead_of(word: str) -> int:
+    return LEAD if word[:LEAD].isascii() and word[:LEAD].isalnum() else 0
+
+
+def _is_within(text: str, at: int) -> bool:
+    """Whether a letter or digit stands before `at`, and no secret of a known kind may begin there."""
+    before = text[at - 1] if at else " "
+    return before.isascii() and before.isalnum() and not _START.match(text, at)
 
 
 def _fits(pattern: re.Pattern[str] | None, text: str, at: int) -> bool:
@@ -126,7 +147,7 @@ def settled(text: str, first: int) -> int:
     end = values.plain_starts.start_of(text, first)
     if values.encoded:
         end = min(end, _encoded_start(text, values.encoded_starts, first))
-    end = min(end, _marker_starts.start_of(text, first, re.compile(START)))
+    end = min(end, _marker_starts.start_of(text, first, _START))
     folded = _fold(text)
     for rule in RULES:
         searched = folded if rule.fold else text
@@ -148,7 +169,8 @@ def _everywhere(text: str, needle: str) -> list[Span]:
     spans = []
     at = text.find(needle)
     while at >= 0:
-        spans.append((at, at + len(needle)))
+        lead = _lead_of(needle) if _is_within(text, at) else 0
+        spans.append((at + lead, at + len(needle)))
         at = text.find(needle, at + len(needle))
     return spans
 

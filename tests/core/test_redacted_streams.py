@@ -64,7 +64,7 @@ def test_what_might_begin_a_secret_waits_only_until_it_does_not() -> None:
     assert redactor.feed("learn about it") == "sk-learn about it"
     assert redactor.feed("key " + KEY[:8]) == "key "
     assert redactor.feed(KEY[8:] + " is it") == f"{MASK} is it"
-    assert redactor.feed("zq") == ""
+    assert redactor.feed(" zq") == " "
     assert redactor.flush() == "zq"
 
 
