@@ -15,7 +15,7 @@ from rl_cli.core.settings_schema import check_address
 
 if TYPE_CHECKING:
     from environments.policies.base import Policy
-    from environments.policies.endpoint import Endpoint
+    from environments.policies.endpoints.endpoint import Endpoint
     from rl_cli.core.settings import Settings
 
 OPERATOR = "builtin/operator"
@@ -106,10 +106,10 @@ def resolve_policy(name: str, base_url: str | None = None, settings: Settings | 
         return ScriptedPolicy(Path(rest))
     endpoint, api = _endpoint(name, base_url, settings)
     if api == "anthropic":
-        from environments.policies.anthropic_messages import AnthropicPolicy
+        from environments.policies.anthropic.messages import AnthropicPolicy
 
         return AnthropicPolicy(endpoint)
-    from environments.policies.openai_chat import OpenAIChatPolicy
+    from environments.policies.openai.chat import OpenAIChatPolicy
 
     return OpenAIChatPolicy(endpoint)
 
@@ -157,7 +157,7 @@ def keys_set(settings: Settings) -> list[str]:
 
 def _endpoint(name: str, base_url: str | None, settings: Settings | None) -> tuple[Endpoint, str]:
     """The endpoint, and which API it speaks."""
-    from environments.policies.endpoint import Endpoint
+    from environments.policies.endpoints.endpoint import Endpoint
 
     if settings is None:
         from rl_cli.core.settings import load_settings

@@ -13,13 +13,13 @@ from rl_cli.core.errors import BadUsage
 
 if TYPE_CHECKING:
     from environments.policies.base import Policy
-    from environments.policies.endpoint import Endpoint
+    from environments.policies.endpoints.endpoint import Endpoint
     from rl_cli.agent.history import History
     from rl_cli.core.settings import Settings
 
 SDKS = {
-    "environments.policies.openai_chat": "openai",
-    "environments.policies.anthropic_messages": "anthropic",
+    "environments.policies.openai.chat": "openai",
+    "environments.policies.anthropic.messages": "anthropic",
 }
 """Module of a policy -> the package that it will import."""
 ADDRESS = "base_url"
@@ -74,7 +74,7 @@ def choose(
 
 def _address_again(history: History) -> str | None:
     """A session's file may name this computer; a key is sent anywhere else only where a person says so."""
-    from environments.policies.endpoint import Endpoint
+    from environments.policies.endpoints.endpoint import Endpoint
 
     known = history.state.get(ADDRESS)
     if not isinstance(known, str) or Endpoint("", "", known).is_loopback:

@@ -9,10 +9,10 @@ from typing import Any
 
 from environments import agent_loop
 from environments.agent_loop import Limits
-from environments.policies.attempts import WaitPolicy
 from environments.policies.base import Bounds, Sampling
-from environments.policies.endpoint import Endpoint
-from environments.policies.openai_chat import OpenAIChatPolicy, OpenAIChatSession
+from environments.policies.endpoints.attempts import WaitPolicy
+from environments.policies.endpoints.endpoint import Endpoint
+from environments.policies.openai.chat import OpenAIChatPolicy, OpenAIChatSession
 from rl_cli.core.messages import Message, user
 from tests.wire.server import WireServer
 from tools.dispatcher import CallContext, tool, tool_schemas

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from environments.policies.anthropic_messages import AnthropicPolicy
-from environments.policies.attempts import WaitPolicy
+from environments.policies.anthropic.messages import AnthropicPolicy
 from environments.policies.base import (
     Bounds,
     BudgetExhausted,
@@ -28,7 +27,8 @@ from environments.policies.base import (
     TextDelta,
     Usage,
 )
-from environments.policies.endpoint import Endpoint
+from environments.policies.endpoints.attempts import WaitPolicy
+from environments.policies.endpoints.endpoint import Endpoint
 from rl_cli.core.messages import Message, system, tool_result, user
 from tests.wire import refusals
 from tests.wire.server import Call, Fault, Raw, Refusal, Reply, Request, Tokens, WireServer

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.policies.anthropic_history import UNKNOWN_RESULT
-from environments.policies.anthropic_request import request_of
+from environments.policies.anthropic.history import UNKNOWN_RESULT
+from environments.policies.anthropic.request import request_of
 from environments.policies.base import Sampling
-from environments.policies.endpoint import Endpoint
+from environments.policies.endpoints.endpoint import Endpoint
 from rl_cli.core.messages import Message, assistant, system, tool_call, tool_result, user
 from tests.wire import anthropic_wire
 from tests.wire.anthropic_rules import THINKING, violations

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.policies.anthropic_events import counted, events_of
-from environments.policies.anthropic_stream import MessageBuilder
+from environments.policies.anthropic.events import counted, events_of
+from environments.policies.anthropic.stream import MessageBuilder
 from environments.policies.base import Completion, Delta, FinishReason, ReasoningDelta, TextDelta, Usage
-from environments.policies.endpoint_errors import CutStream, StreamedError
+from environments.policies.endpoints.errors import CutStream, StreamedError
 
 Event = dict[str, Any]
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.policies.attempts import Failure, Progress, Request, WaitPolicy, as_time, with_retries
 from environments.policies.base import (
     Bounds,
     BudgetExhausted,
@@ -21,9 +20,17 @@ from environments.policies.base import (
     Retrying,
     Usage,
 )
-from environments.policies.endpoint import Endpoint
-from environments.policies.endpoint_errors import CutStream, Refusal, StreamedError, classify, cleaned
-from environments.policies.server_said import asked_wait, read_said
+from environments.policies.endpoints.attempts import (
+    Failure,
+    Progress,
+    Request,
+    WaitPolicy,
+    as_time,
+    with_retries,
+)
+from environments.policies.endpoints.endpoint import Endpoint
+from environments.policies.endpoints.errors import CutStream, Refusal, StreamedError, classify, cleaned
+from environments.policies.endpoints.server_said import asked_wait, read_said
 from tests.environments.meters import LoggingMeter
 from tests.wire import refusals
 

@@ -13,9 +13,9 @@ from environments.policies.base import (
     PolicyError,
     Sampling,
 )
-from environments.policies.endpoint import Endpoint
-from environments.policies.openai_chat import OpenAIChatPolicy, OpenAIChatSession
-from environments.policies.openai_request import dialect_of, request_of
+from environments.policies.endpoints.endpoint import Endpoint
+from environments.policies.openai.chat import OpenAIChatPolicy, OpenAIChatSession
+from environments.policies.openai.request import dialect_of, request_of
 from rl_cli.core.messages import assistant, system, tool_call, tool_result, user
 from tests.environments.openai_talk import QUICK, endpoint, roles, run_loop, say, talk
 from tests.wire import openai_wire

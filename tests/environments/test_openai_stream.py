@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from environments.policies.base import FinishReason, ReasoningDelta, TextDelta
-from environments.policies.endpoint_errors import CutStream, StreamedError
-from environments.policies.openai_stream import Assembled, Assembly
-from environments.policies.sse import EventStream
-from environments.policies.think_tags import TagSplitter, split_reasoning
+from environments.policies.endpoints.errors import CutStream, StreamedError
+from environments.policies.endpoints.sse import EventStream
+from environments.policies.endpoints.think_tags import TagSplitter, split_reasoning
+from environments.policies.openai.stream import Assembled, Assembly
 
 OFFERED = ("get_weather", "get", "rl_list_runs", "stop")
 

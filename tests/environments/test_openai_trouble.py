@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from environments.policies.attempts import WaitPolicy
 from environments.policies.base import (
     Bounds,
     BudgetExhausted,
@@ -19,8 +18,9 @@ from environments.policies.base import (
     Retrying,
     Sampling,
 )
-from environments.policies.endpoint import Endpoint
-from environments.policies.openai_chat import OpenAIChatPolicy, OpenAIChatSession
+from environments.policies.endpoints.attempts import WaitPolicy
+from environments.policies.endpoints.endpoint import Endpoint
+from environments.policies.openai.chat import OpenAIChatPolicy, OpenAIChatSession
 from rl_cli.core.messages import user
 from tests.environments.meters import LoggingMeter
 from tests.environments.openai_talk import QUICK, endpoint, ran, roles, run_loop, say, talk, wait_for_request

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from environments.policies import base
-from environments.policies.anthropic_messages import AnthropicPolicy
-from environments.policies.attempts import WaitPolicy
+from environments.policies.anthropic.messages import AnthropicPolicy
 from environments.policies.base import Completion, Delta, PolicyError, Retrying, Sampling, TextDelta
-from environments.policies.endpoint import Endpoint
-from environments.policies.openai_chat import OpenAIChatPolicy
+from environments.policies.endpoints.attempts import WaitPolicy
+from environments.policies.endpoints.endpoint import Endpoint
+from environments.policies.openai.chat import OpenAIChatPolicy
 from rl_cli.core.messages import tool_result, user
 from tests.wire import shapes
 from tests.wire.server import Reply, WireServer

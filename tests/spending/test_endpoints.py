@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from environments.policies.attempts import WaitPolicy
 from environments.policies.base import Bounds, BudgetExhausted, PolicyError, Sampling
-from environments.policies.endpoint import Endpoint
-from environments.policies.openai_chat import OpenAIChatPolicy
+from environments.policies.endpoints.attempts import WaitPolicy
+from environments.policies.endpoints.endpoint import Endpoint
+from environments.policies.openai.chat import OpenAIChatPolicy
 from rl_cli.core.messages import user
 from rl_cli.spending.ledger import Ledger
 from rl_cli.spending.limits import Limits

@@ -14,9 +14,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from environments.policies.base import Sampling
-from environments.policies.call_slots import is_object
-from environments.policies.endpoint import Endpoint
-from environments.policies.server_said import ServerSaid
+from environments.policies.endpoints.endpoint import Endpoint
+from environments.policies.endpoints.server_said import ServerSaid
+from environments.policies.openai.call_slots import is_object
 from rl_cli.core.json_text import repair_surrogates
 from rl_cli.core.messages import Message, ToolCall
 

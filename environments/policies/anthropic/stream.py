@@ -11,9 +11,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from environments.policies.anthropic_block import Block, as_text, gap_before
-from environments.policies.anthropic_events import counted
-from environments.policies.anthropic_history import PROVIDER, THINKING
+from environments.policies.anthropic.block import Block, as_text, gap_before
+from environments.policies.anthropic.events import counted
+from environments.policies.anthropic.history import PROVIDER, THINKING
 from environments.policies.base import (
     Completion,
     FinishReason,
@@ -22,7 +22,7 @@ from environments.policies.base import (
     TextDelta,
     Usage,
 )
-from environments.policies.endpoint_errors import CutStream, StreamedError
+from environments.policies.endpoints.errors import CutStream, StreamedError
 from rl_cli.core.messages import ToolCall, assistant, tool_call
 
 STOPS = {

@@ -13,11 +13,13 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from environments.policies.attempts import Progress, Request, WaitPolicy, with_retries
 from environments.policies.base import Bounds, Completion, OnDelta, PolicyError, Sampling, Usage
-from environments.policies.endpoint import Endpoint
-from environments.policies.endpoint_errors import CutStream, Refusal, StreamedError, classify
-from environments.policies.openai_request import (
+from environments.policies.endpoints.attempts import Progress, Request, WaitPolicy, with_retries
+from environments.policies.endpoints.endpoint import Endpoint
+from environments.policies.endpoints.errors import CutStream, Refusal, StreamedError, classify
+from environments.policies.endpoints.sse import DONE, EventStream
+from environments.policies.endpoints.token_estimate import message_tokens, request_tokens, text_tokens
+from environments.policies.openai.request import (
     adapted,
     dialect_of,
     is_openai,
@@ -25,9 +27,7 @@ from environments.policies.openai_request import (
     request_of,
     wire_message,
 )
-from environments.policies.openai_stream import Assembled, Assembly
-from environments.policies.sse import DONE, EventStream
-from environments.policies.token_estimate import message_tokens, request_tokens, text_tokens
+from environments.policies.openai.stream import Assembled, Assembly
 from rl_cli.core.messages import Message
 
 if TYPE_CHECKING:

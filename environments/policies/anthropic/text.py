@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from environments.policies.base import Completion, Delta, FinishReason, OnDelta, TextDelta
-from environments.policies.call_text import calls_in
-from environments.policies.think_tags import TagSplitter, split_reasoning
+from environments.policies.endpoints.call_text import calls_in
+from environments.policies.endpoints.think_tags import TagSplitter, split_reasoning
 from rl_cli.core.messages import ToolCall, tool_call
 
 

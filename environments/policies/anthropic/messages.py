@@ -13,12 +13,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from environments.policies.anthropic_events import events
-from environments.policies.anthropic_history import PROVIDER
-from environments.policies.anthropic_request import is_anthropic, origin_of, request_of
-from environments.policies.anthropic_stream import MessageBuilder
-from environments.policies.anthropic_text import TextReader
-from environments.policies.attempts import Progress, Request, WaitPolicy, with_retries
+from environments.policies.anthropic.events import events
+from environments.policies.anthropic.history import PROVIDER
+from environments.policies.anthropic.request import is_anthropic, origin_of, request_of
+from environments.policies.anthropic.stream import MessageBuilder
+from environments.policies.anthropic.text import TextReader
 from environments.policies.base import (
     Bounds,
     Completion,
@@ -27,9 +26,10 @@ from environments.policies.base import (
     Sampling,
     Usage,
 )
-from environments.policies.endpoint import Endpoint
-from environments.policies.endpoint_errors import CutStream, Refusal, classify
-from environments.policies.token_estimate import ASCII_PER_TOKEN, request_tokens
+from environments.policies.endpoints.attempts import Progress, Request, WaitPolicy, with_retries
+from environments.policies.endpoints.endpoint import Endpoint
+from environments.policies.endpoints.errors import CutStream, Refusal, classify
+from environments.policies.endpoints.token_estimate import ASCII_PER_TOKEN, request_tokens
 from rl_cli.core.messages import Message
 
 CONNECT_SECONDS = 10.0

@@ -12,10 +12,10 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-from environments.policies.attempts import Failure
 from environments.policies.base import ContextOverflow, PolicyError
-from environments.policies.endpoint import Endpoint
-from environments.policies.server_said import ServerSaid, read_said
+from environments.policies.endpoints.attempts import Failure
+from environments.policies.endpoints.endpoint import Endpoint
+from environments.policies.endpoints.server_said import ServerSaid, read_said
 from rl_cli.core.redaction import redact_text
 
 SHOWN = 200

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from environments.policies.base import FinishReason, ReasoningDelta, TextDelta, Usage
-from environments.policies.call_slots import CallSlots, is_cut, is_object
-from environments.policies.call_text import calls_in
-from environments.policies.endpoint_errors import CutStream, StreamedError
-from environments.policies.openai_parts import (
+from environments.policies.endpoints.call_text import calls_in
+from environments.policies.endpoints.errors import CutStream, StreamedError
+from environments.policies.endpoints.think_tags import TagSplitter, split_reasoning
+from environments.policies.openai.call_slots import CallSlots, is_cut, is_object
+from environments.policies.openai.parts import (
     PairedText,
     count_of,
     detail_text,
@@ -21,7 +22,6 @@ from environments.policies.openai_parts import (
     texts_of,
     usage_of,
 )
-from environments.policies.think_tags import TagSplitter, split_reasoning
 from rl_cli.core.json_text import repair_surrogates
 from rl_cli.core.messages import Message, ToolCall, assistant
 

@@ -10,9 +10,9 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
-from environments.policies.anthropic_history import Turn, continues_thinking, split_system, turns_of
+from environments.policies.anthropic.history import Turn, continues_thinking, split_system, turns_of
 from environments.policies.base import Sampling
-from environments.policies.endpoint import Endpoint
+from environments.policies.endpoints.endpoint import Endpoint
 from rl_cli.core.json_text import to_json
 from rl_cli.core.messages import Message
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 from environments.policies.base import PolicyError, Usage
-from environments.policies.endpoint_errors import CutStream
-from environments.policies.sse import DONE, EventStream
+from environments.policies.endpoints.errors import CutStream
+from environments.policies.endpoints.sse import DONE, EventStream
 
 ELSEWHERE = "what answers there is not the Messages API: check base_url and api of the endpoint"
 
