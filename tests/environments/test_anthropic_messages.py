@@ -279,6 +279,21 @@ def test_thinking_that_the_server_does_not_know_any_more_is_left_out() -> None:
     assert len(server.requests) == 4  # only once in vain
 
 
+def test_a_server_without_a_prompt_cache_is_asked_without_one() -> None:
+    def simple(request: Request) -> Any:
+        if "cache_control" in json.dumps(request.body):
+            return Refusal(400, "system.0.cache_control: Extra inputs are not permitted")
+        return Reply("fine")
+
+    async def talk(server: WireServer) -> list[str | None]:
+        async with policy(server).open("r", TOOLS, Sampling()) as session:
+            return [(await session.complete([user(text)])).message["content"] for text in "ab"]
+
+    with WireServer(simple) as server:
+        assert asyncio.run(talk(server)) == ["fine", "fine"]
+    assert len(server.requests) == 3  # only once in vain
+
+
 def test_an_answer_that_the_token_limit_cut_makes_no_half_calls() -> None:
     reply = Reply("I", [Call("look", {"a": 1}), Call("start", '{"a": "x')], finish="max_tokens")
     with WireServer([reply]) as server:

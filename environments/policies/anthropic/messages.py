@@ -83,6 +83,7 @@ class AnthropicSession:
         self._on_delta = on_delta
         self._bounds = bounds
         self._wait = wait
+        self._caching = True
         self._messages: list[Message] = []
 
     async def complete(self, new_messages: list[Message]) -> Completion:
@@ -95,16 +96,23 @@ class AnthropicSession:
         try:
             completion = await self._answer(messages)
         except Refusal as error:
-            if not _is_about_thinking(error) or not any("provider_state" in m for m in messages):
-                raise _with_setting(error, self._endpoint) from error
-            # The signatures are not this account's, or were damaged: the conversation goes on without them.
-            messages = [_without_state(message) for message in messages]
+            messages = self._mended(messages, error)
             completion = await self._answer(messages)
         self._messages = [*messages, completion.message]
         return completion
 
+    def _mended(self, messages: list[Message], error: Refusal) -> list[Message]:
+        """The messages to ask again with; raises where nothing can be done about the refusal."""
+        if self._caching and "cache_control" in error.said.text:  # a compatible server without a cache
+            self._caching = False
+            return messages
+        if _is_about_thinking(error) and any("provider_state" in message for message in messages):
+            # The signatures are not this account's, or were damaged: the conversation goes on without them.
+            return [_without_state(message) for message in messages]
+        raise _with_setting(error, self._endpoint) from error
+
     async def _answer(self, messages: list[Message]) -> Completion:
-        request = request_of(self._endpoint, messages, self._tools, self._sampling)
+        request = request_of(self._endpoint, messages, self._tools, self._sampling, self._caching)
         told = Request(self._endpoint.name, request_tokens(messages, self._tools), request["max_tokens"])
         taken = {call["id"] for message in messages for call in message.get("tool_calls", [])}
 

@@ -23,11 +23,15 @@ CACHE = {"type": "ephemeral"}
 
 
 def request_of(
-    endpoint: Endpoint, messages: list[Message], tools: list[dict[str, Any]], sampling: Sampling
+    endpoint: Endpoint,
+    messages: list[Message],
+    tools: list[dict[str, Any]],
+    sampling: Sampling,
+    caching: bool = True,
 ) -> dict[str, Any]:
     """The request, without `stream`. It is always valid JSON text and UTF-8.
 
-    At most four cache breakpoints: after the tools, after the system prompt, after the last two user turns
+    With `caching` it has at most four cache breakpoints: after the tools, after the system prompt, after the last two user turns
     (the last one moves on; the other is where the request before ended).
     """
     system, rest = split_system(messages)
@@ -35,16 +39,18 @@ def request_of(
     request: dict[str, Any] = {"model": endpoint.model, **_thinking(endpoint, turns)}
     request["max_tokens"] = max_output(endpoint, sampling, request.get("thinking"))
     if system:
-        request["system"] = [{"type": "text", "text": system, "cache_control": CACHE}]
+        request["system"] = [{"type": "text", "text": system}]
     if schemas := [_tool(schema) for schema in tools]:
-        schemas[-1]["cache_control"] = CACHE
         request["tools"] = schemas
     elif called := sorted({b["name"] for t in turns for b in t["content"] if b["type"] == "tool_use"}):
         # Calls in the conversation need tools in the request, even where none are offered any more.
         request["tools"] = [{"name": name, "input_schema": {"type": "object"}} for name in called]
         request["tool_choice"] = {"type": "none"}
-    for turn in [turn for turn in turns if turn["role"] == "user"][-2:]:
-        turn["content"][-1]["cache_control"] = CACHE
+    if caching:
+        asked = [turn["content"] for turn in turns if turn["role"] == "user"]
+        for blocks in (schemas, request.get("system"), *asked[-2:]):
+            if blocks:
+                blocks[-1]["cache_control"] = CACHE
     request["messages"] = turns
     if extra := _sampling(endpoint, sampling, request.get("thinking")):
         request["extra_body"] = extra
