@@ -31,8 +31,8 @@ def request_of(
 ) -> dict[str, Any]:
     """The request, without `stream`. It is always valid JSON text and UTF-8.
 
-    With `caching` it has at most four cache breakpoints: after the tools, after the system prompt, after the last two user turns
-    (the last one moves on; the other is where the request before ended).
+    With `caching` it has at most four cache breakpoints: after the tools, after the system prompt, after the
+    last two user turns (the last one moves on; the other is where the request before ended).
     """
     system, rest = split_system(messages)
     turns = turns_of(rest, origin_of(endpoint), unsigned=not is_anthropic(endpoint))
