@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import groupby
 
 from environments.agent_loop import CallRecord, Stop, StopReason
 from environments.policies.base import Completion
@@ -11,8 +12,9 @@ from rl_cli.core.messages import Message
 
 SAME_FAILURES = 3
 """The same call, failed this often in a row."""
-SAME_RESULTS = 4
-"""The same call with the same result, this often in a row."""
+ROUNDS = 4
+"""So often in a row the same calls, one to LONGEST_ROUND of them, brought the same results."""
+LONGEST_ROUND = 4
 TRIES = 3
 """Requests that may be answered by nothing, or by a call that was cut off, in one turn."""
 
@@ -29,17 +31,21 @@ def in_a_circle(records: Sequence[CallRecord]) -> Stop | None:
     """A Stop where the calls of this turn, oldest first, end in one that is repeated without effect."""
     if not records:
         return None
+    records = _once_a_turn(records)
     last = records[-1]
     same_call = _run_of(records, lambda r: _call(r) == _call(last))
     failures = _run_of(same_call, lambda r: not r.ok)
     if len(failures) >= SAME_FAILURES:
         why = f"{last.name} failed {len(failures)} times in a row with the same arguments: {_message(last)}"
         return Stop(StopReason.STUCK, why)
-    results = _run_of(same_call, lambda r: r.result == last.result)
-    if len(results) >= SAME_RESULTS and not _waits(last):
-        return Stop(
-            StopReason.STUCK, f"{last.name} was called {len(results)} times in a row, with the same result"
-        )
+    seen = [(*_call(record), record.result) for record in records if not _waits(record)]
+    for length in range(1, LONGEST_ROUND + 1):
+        end = seen[-ROUNDS * length :]
+        if len(end) == ROUNDS * length and len(set(end)) <= length and not _waits(last):
+            names = " and ".join(sorted({name for name, _, _ in end}))
+            calls = "the same results" if length == 1 else f"only {len(set(end))} different results"
+            why = f"the last {len(end)} calls, of {names}, brought {calls}"
+            return Stop(StopReason.STUCK, why)
     return None
 
 
@@ -54,6 +60,17 @@ def was_cut(completion: Completion, stop: StopReason) -> bool:
     if stop is StopReason.TOKEN_LIMIT:
         return unusable or bool(completion.message.get("tool_calls")) or is_empty(completion.message)
     return stop is StopReason.FINISHED and unusable
+
+
+def _once_a_turn(records: Sequence[CallRecord]) -> list[CallRecord]:
+    """The records, without those that repeat a call of the same reply."""
+    kept: list[CallRecord] = []
+    for _, reply in groupby(records, key=lambda record: record.turn):
+        first: dict[tuple[str, str], CallRecord] = {}
+        for record in reply:
+            first.setdefault(_call(record), record)
+        kept += first.values()
+    return kept
 
 
 def _run_of(records: Sequence[CallRecord], holds: Callable[[CallRecord], bool]) -> list[CallRecord]:
