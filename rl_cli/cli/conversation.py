@@ -241,6 +241,7 @@ async def converse(flags: Flags, display: Display, lines: LineReader) -> AsyncIt
 
 
 def _run_failed(home: Path, run: str | None) -> bool:
+    from rl_cli.runs.outcome import is_incomplete
     from rl_cli.runs.store import find_run
 
-    return bool(run) and find_run(home, str(run)).summary()["state"] in ("failed", "lost")
+    return bool(run) and is_incomplete(find_run(home, str(run)).state())

@@ -217,10 +217,10 @@ def _must_exist(run: Any) -> None:
 
 @app.command("watch")
 def watch_command(run: RunArgument, json_: JsonOption = False) -> None:
-    """Follow a run until it is over; Ctrl-C leaves it alone. Exit code 1 if it failed."""
+    """Follow a run until it is over; Ctrl-C leaves it alone. Exit code 1 unless it did its work."""
     from rl_cli.cli.display import JsonDisplay, TextDisplay
     from rl_cli.runs.follow import Follower
-    from rl_cli.runs.outcome import text_summary
+    from rl_cli.runs.outcome import is_incomplete, text_summary
 
     found = _find(run)
     follower = Follower(found)
@@ -240,7 +240,7 @@ def watch_command(run: RunArgument, json_: JsonOption = False) -> None:
     display.end_turn()
     if not json_:
         say(text_summary(found))
-    if follower.state["state"] not in ("finished", "stopped"):
+    if is_incomplete(follower.state):
         raise typer.Exit(1)
 
 

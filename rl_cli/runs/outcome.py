@@ -15,6 +15,8 @@ from rl_cli.runs.state_file import State
 from rl_cli.runs.times import duration, since
 
 WHICH = ("untrained", "initial", "best", "final")
+RAN_OUT = ("budget", "deadline")
+"""Health rules that end a run which could have gone on."""
 
 
 def gain(evaluation: dict[str, Any]) -> float | None:
@@ -83,6 +85,20 @@ def sentence(summary: dict[str, Any], digits: int = 4) -> str:
             f" {reached}." if reached else ""
         )
     return f"Still {state}, at {where} after {took}."
+
+
+def is_incomplete(state: Mapping[str, Any]) -> bool:
+    """Whether a run did not do its work: failed, lost, or ended by budget or deadline before its last step.
+
+    A stop that somebody asked for, or a target that was reached, is no lack.
+
+    Args:
+        state: As RunDir.state() returns it.
+    """
+    if state["state"] in ("failed", "lost"):
+        return True
+    cut_short = state["state"] == "stopped" and state.get("rule") in RAN_OUT
+    return cut_short and (state.get("step") or 0) < (state.get("total_steps") or math.inf)
 
 
 def is_replay(summary: Mapping[str, Any]) -> bool:

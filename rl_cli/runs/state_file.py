@@ -114,7 +114,7 @@ def _list_of(kind: type) -> Callable[[Any], bool]:
 
 _FIELDS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("reason", "host", "environment", "profile", "backend", "model"), _text),
-    **dict.fromkeys(("phase", "wandb_url"), _text),
+    **dict.fromkeys(("phase", "wandb_url", "rule"), _text),
     **dict.fromkeys(("created", "started", "running_since", "ended", "heartbeat"), _time),
     **dict.fromkeys(("step", "total_steps"), _count),
     "supervisor": lambda value: value is None or _process(value),

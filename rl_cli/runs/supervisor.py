@@ -167,10 +167,10 @@ class Supervisor:
         elif request.get("now"):
             self.verdict.kill_at = min(self.verdict.kill_at, time.monotonic())
 
-    def _conclude(self, state: str, reason: str, grace: float) -> None:
+    def _conclude(self, state: str, reason: str, grace: float, rule: str | None = None) -> None:
         self.verdict = Verdict(state, reason, time.monotonic() + grace, asked=grace > 0)
         verdict = {"state": state, "reason": reason}
-        self.writer.move("stopping", reason, verdict=verdict, **self.progress.figures())
+        self.writer.move("stopping", reason, verdict=verdict, rule=rule, **self.progress.figures())
 
     def _apply_rules(self, news: bool) -> None:
         """All rules on new rows; those about time on every heartbeat."""
@@ -204,7 +204,7 @@ class Supervisor:
         if not finding.at_once:
             with suppress(OSError):  # then the trainer is ended when its grace is over
                 self.run.request_stop(f"the health rule '{finding.rule}'", finding.message)
-        self._conclude(finding.verdict, finding.message, grace)
+        self._conclude(finding.verdict, finding.message, grace, finding.rule)
 
     def _show_where_it_hangs(self) -> None:
         """SIGABRT makes Python's fault handler write the stack of every thread to the trainer's log."""
