@@ -40,6 +40,8 @@ class ToolSpec:
     """Never runs at the same time as another call of its turn."""
     estimate: Callable[[CallContext, dict[str, Any]], Estimate] | None = None
     """What a call would take; asked before approval."""
+    risk_of: Callable[[CallContext, dict[str, Any]], Risk] | None = None
+    """What a call with these arguments may do, where that can be more than `risk`; asked before approval."""
 
     def schema(self) -> dict[str, Any]:
         """The tool in OpenAI's form."""
@@ -65,6 +67,9 @@ class Estimate:
     """What the figures rest on, in a few words."""
     what: str = ""
     """What would be done, where the arguments alone do not say it."""
+    scope: dict[str, str | int] = field(default_factory=dict)
+    """What an approval of the call is bound to beside its arguments: text must be the same, and a number not
+    larger, in whatever it covers later. Dollars and GPU hours are bound in any case."""
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
 """Rules for calls of tools: patterns over a tool and its arguments, and what they decide.
 
 Patterns are those of a shell (`*`, `?`, `[abc]`), upper and lower case told apart. An argument is compared as
-its text, anything else than text as JSON. A rule that names an argument fits only calls that have it.
+its text, anything else than text as JSON. A rule that names an argument fits only calls that have it. A scope
+is compared with what the call was estimated to be: text is a pattern, a number is the most that it covers.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -17,10 +19,12 @@ from typing import Any, Literal
 from rl_cli.core.json_text import repair_surrogates, to_json
 from rl_cli.core.settings_layers import Kind
 from rl_cli.core.settings_schema import check_setting
-from tools.spec import ToolSpec
+from tools.spec import Estimate, ToolSpec
 
 Do = Literal["allow", "ask", "deny"]
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
+UNKNOWN = "unknown"
+"""The price in a scope where none is known."""
 PATH_FORMATS = frozenset({"path", "file-path", "directory-path"})
 PATH_NAME = re.compile(r"(?:^|_)(?:path|paths|file|files|filename|folder|dir|directory|destination|output)$")
 
@@ -34,31 +38,44 @@ class Rule:
     arguments: Mapping[str, str] = field(default_factory=dict)
     by: Kind | Literal["session"] = "user"
     """Who made it."""
+    scope: Mapping[str, str | int | float] = field(default_factory=dict)
+    """Name in `scope_of` an estimate -> pattern, or the most that is covered."""
 
     @classmethod
     def from_settings(cls, rule: Mapping[str, Any]) -> Rule:
         """A rule as `Settings.approvals` holds it. Raises BadUsage for one that is malformed."""
         plain = {key: value for key, value in rule.items() if key != "by"}
         checked = check_setting("approvals", [plain], "a rule for approvals")[0]
-        return cls(checked["tool"], checked["do"], checked.get("arguments", {}), rule.get("by", "user"))
+        by = rule.get("by", "user")
+        return cls(checked["tool"], checked["do"], checked.get("arguments", {}), by, checked.get("scope", {}))
 
     def fits_tool(self, tool: str) -> bool:
         return fnmatchcase(tool, self.tool)
 
-    def fits(self, tool: str, arguments: Mapping[str, Any]) -> bool:
-        return self.fits_tool(tool) and all(
-            name in arguments and fnmatchcase(as_text(arguments[name]), pattern)
-            for name, pattern in self.arguments.items()
+    def fits(self, tool: str, arguments: Mapping[str, Any], estimate: Estimate | None = None) -> bool:
+        scope = scope_of(estimate)
+        return (
+            self.fits_tool(tool)
+            and all(
+                name in arguments and fnmatchcase(as_text(arguments[name]), pattern)
+                for name, pattern in self.arguments.items()
+            )
+            and all(name in scope and _within(scope[name], most) for name, most in self.scope.items())
         )
 
     def to_settings(self) -> dict[str, Any]:
         """As a settings file holds it."""
         arguments = {"arguments": dict(self.arguments)} if self.arguments else {}
-        return {"tool": self.tool, **arguments, "do": self.do}
+        scope = {"scope": dict(self.scope)} if self.scope else {}
+        return {"tool": self.tool, **arguments, **scope, "do": self.do}
 
 
 def decide(
-    rules: Sequence[Rule], tool: str, arguments: Mapping[str, Any], default: Do
+    rules: Sequence[Rule],
+    tool: str,
+    arguments: Mapping[str, Any],
+    default: Do,
+    estimate: Estimate | None = None,
 ) -> tuple[Do, Rule | None]:
     """What the rules say of a call, and the rule that decided; `default` where none fits.
 
@@ -67,7 +84,7 @@ def decide(
     """
 
     def first(*kinds: str) -> Rule | None:
-        return next((r for r in rules if r.by in kinds and r.fits(tool, arguments)), None)
+        return next((r for r in rules if r.by in kinds and r.fits(tool, arguments, estimate)), None)
 
     rule = first("given", "trusted", "user")
     do: Do = rule.do if rule else default
@@ -94,9 +111,35 @@ def default_for(spec: ToolSpec, arguments: Mapping[str, Any], home: Path, protec
     return "ask"
 
 
-def exactly(tool: str, arguments: Mapping[str, Any], by: Kind | Literal["session"]) -> Rule:
-    """The rule that allows this call, and no other with different arguments."""
-    return Rule(literal(tool), "allow", {k: literal(as_text(v)) for k, v in arguments.items()}, by)
+def exactly(
+    tool: str, arguments: Mapping[str, Any], by: Kind | Literal["session"], estimate: Estimate | None = None
+) -> Rule:
+    """The rule that allows this call, and no other with different arguments, elsewhere, or for more."""
+    scope = {k: literal(v) if isinstance(v, str) else v for k, v in scope_of(estimate).items()}
+    return Rule(literal(tool), "allow", {k: literal(as_text(v)) for k, v in arguments.items()}, by, scope)
+
+
+def scope_of(estimate: Estimate | None) -> dict[str, str | int | float]:
+    """What an approval is bound to beside the arguments; amounts rounded up to what a person is shown."""
+    if estimate is None:
+        return {}
+    dollars = UNKNOWN if estimate.dollars is None else _rounded_up(estimate.dollars)
+    return {**estimate.scope, "dollars": dollars, "gpu_hours": _rounded_up(estimate.gpu_hours)}
+
+
+def _within(value: str | int | float, most: str | int | float) -> bool:
+    if isinstance(most, str):
+        return fnmatchcase(as_text(value), most)
+    return not isinstance(value, str) and value <= most
+
+
+def _rounded_up(amount: float) -> int | float:
+    """To two significant digits, so that the same run estimated anew is still the same."""
+    if amount <= 0 or not math.isfinite(amount):
+        return 0 if amount <= 0 else amount
+    digits = 1 - math.floor(math.log10(amount))
+    rounded = round(math.ceil(round(amount * 10.0**digits, 6)) / 10.0**digits, max(0, digits))
+    return int(rounded) if rounded == int(rounded) else rounded
 
 
 def literal(text: str) -> str:

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from rl_cli.agent.approval_question import WILL, describe_call, visible
-from rl_cli.agent.approval_rules import Do, Rule, decide, default_for, exactly
+from rl_cli.agent.approval_rules import UNKNOWN, Do, Rule, decide, default_for, exactly, scope_of
 from rl_cli.agent.terminal_question import ask_on_terminal
 from rl_cli.core.redaction import redact
-from rl_cli.core.settings import answers_file, config_folder
+from rl_cli.core.settings import answers_file, config_folder, folder_file, user_file
 from rl_cli.core.settings import home as home_folder
-from rl_cli.core.settings_edit import add_answer
+from rl_cli.core.settings_edit import add_answer, on_one_line
 from rl_cli.spending.ledger_file import NAME as LEDGER
 from tools.spec import ApprovalRequest, Estimate, Verdict
 
@@ -76,7 +76,7 @@ class Approvals:
         """Decides on one call; asks the person where it has to."""
         do, rule = self._decide(request)
         if do == "deny":
-            return Verdict(False, f"a rule of the person's forbids it ({_named(rule)})")
+            return Verdict(False, f"forbidden by the rule {_named(rule)}")
         if request.estimate and self._budget_left:
             too_much = await asyncio.to_thread(self._budget_left, request.estimate)
             if too_much:
@@ -100,7 +100,7 @@ class Approvals:
         # what says who may do what, and what was spent already
         protected = (config_folder(), self._home / LEDGER, self._home / f"{LEDGER}-journal")
         default = default_for(spec, arguments, self._home, protected)
-        return decide(self.rules, spec.name, arguments, default)
+        return decide(self.rules, spec.name, arguments, default, request.estimate)
 
     async def _ask_person(self, request: ApprovalRequest) -> Verdict:
         spec, arguments = request.spec, request.arguments
@@ -119,10 +119,10 @@ class Approvals:
                 whole = True
                 continue
             if word in SESSION and "s" in offers:
-                self.rules.append(exactly(spec.name, arguments, "session"))
+                self.rules.append(exactly(spec.name, arguments, "session", request.estimate))
                 return Verdict(True)
             if word in ALWAYS and "a" in offers:
-                rule = exactly(spec.name, arguments, "remembered")
+                rule = exactly(spec.name, arguments, "remembered", request.estimate)
                 await asyncio.to_thread(add_answer, rule.to_settings())
                 self.rules.append(rule)
                 return Verdict(True)
@@ -132,14 +132,25 @@ class Approvals:
 def _offers(request: ApprovalRequest, one_call: bool, cut: bool) -> dict[str, str]:
     """The keys that a person can press, and what each means for this call."""
     name, arguments = request.spec.name, request.arguments
-    covers = f"{name} with exactly these arguments" if arguments else f"every call of {name}"
+    covers = _covered(request)
     offers = {"y": "yes, this once"} | ({} if one_call else {"s": f"yes, for this session: {covers}"})
-    rule = exactly(name, arguments, "remembered").to_settings()
+    rule = exactly(name, arguments, "remembered", request.estimate).to_settings()
     if len(str(rule)) <= MOST_REMEMBERED and redact(rule) == rule:
         offers["a"] = f"yes, always: {covers}; kept in {answers_file()}"
     if cut:
         offers["v"] = "show all of it first"
     return offers | {"n": "no; any other words are a no too, and are passed on as the reason"}
+
+
+def _covered(request: ApprovalRequest) -> str:
+    """What an answer for more than this call covers: the names of what it is bound to, shown above it."""
+    name, scope = request.spec.name, scope_of(request.estimate)
+    same = [key for key, value in scope.items() if isinstance(value, str) and value != UNKNOWN]
+    most = [key.replace("gpu_", "GPU ") for key, value in scope.items() if not isinstance(value, str)]
+    bound = ["exactly these arguments"] if request.arguments else []
+    bound += [f"the same {', '.join(same)}"] if same else []
+    bound += [f"no more {', '.join(most)}"] if most else []
+    return f"{name} with {'; '.join(bound)}" if bound else f"every call of {name}"
 
 
 def _reason(answer: str) -> str:
@@ -151,4 +162,10 @@ def _reason(answer: str) -> str:
 
 
 def _named(rule: Rule | None) -> str:
-    return visible(str(rule.to_settings()))[:300] if rule else ""
+    """A rule as it stands in its file, and which file that is."""
+    if rule is None:
+        return ""
+    files = {"user": user_file(), "remembered": answers_file()}
+    files |= {"folder": folder_file(), "trusted": folder_file()}
+    where = f" in {files[rule.by]}" if rule.by in files else ""
+    return f"{visible(on_one_line(rule.to_settings()))[:300]}{where}"

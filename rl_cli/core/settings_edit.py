@@ -27,7 +27,7 @@ def add_answer(rule: dict[str, Any]) -> None:
 
     def with_rule(text: str) -> str:
         text = text or ANSWERS_HEAD
-        new = f"{text}{'' if text.endswith(chr(10)) else chr(10)}- {_dumped(rule)}\n"
+        new = f"{text}{'' if text.endswith(chr(10)) else chr(10)}- {on_one_line(rule)}\n"
         if parse_rules(new.encode(), str(path))[-1] != rule:
             raise BadUsage(f"{path} is not a list of one rule a line", "write the rule into it by hand")
         return new
@@ -56,7 +56,7 @@ def set_setting(key: str, value_text: str) -> tuple[Path, Any]:
         if tree is not None and not isinstance(tree, dict):
             raise BadUsage(f"{file} must be a mapping of settings")
         wanted = _with(tree or {}, path, value)
-        parse_settings(_dumped(wanted).encode(), "command line")
+        parse_settings(on_one_line(wanted).encode(), "command line")
         new = _edited(text, path, value)
         if new is None or load_yaml(new, str(file)) != wanted:
             raise BadUsage(f"{file} cannot be edited at {short(key)}", "change it by hand")
@@ -133,17 +133,17 @@ def _end(node: Any, at_least: int) -> int:
 
 
 def _nested(path: list[str], value: Any) -> str:
-    return f"{_dumped(path[0])}: {_nested_value(path[1:], value)}"
+    return f"{on_one_line(path[0])}: {_nested_value(path[1:], value)}"
 
 
 def _nested_value(path: list[str], value: Any) -> str:
     for name in reversed(path):
         value = {name: value}
-    return _dumped(value)
+    return on_one_line(value)
 
 
-def _dumped(value: Any) -> str:
-    """YAML on one line."""
+def on_one_line(value: Any) -> str:
+    """A value as YAML on one line."""
     import yaml
 
     text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10**9, sort_keys=False)

@@ -159,6 +159,14 @@ def _pattern(name: str, value: Any, origin: str) -> str:
     return str(value)
 
 
+def _scope(name: str, value: Any, origin: str) -> str | int | float:
+    """For what a rule covers: a pattern over text, or a number that is the most."""
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    if not plain and not isinstance(value, str):
+        raise _wrong(name, "a text pattern, or a number: the most that is covered", value, origin)
+    return _amount(name, value, origin) if plain else str(value)
+
+
 def _fields(checks: Mapping[str, Check], required: tuple[str, ...] = (), nullable: str = "") -> Check:
     """A mapping with these fields only. A null field counts as not set, but for `nullable`."""
 
@@ -224,6 +232,7 @@ _RULE = _fields(
     {
         "tool": _text,
         "arguments": _by_name(_pattern, r"\S+", "argument name", keep_null=True),
+        "scope": _by_name(_scope, r"[a-z_]+", "name of a scope"),
         "do": _one_of("allow", "ask", "deny"),
     },
     required=("tool", "do"),

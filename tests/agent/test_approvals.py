@@ -21,7 +21,8 @@ from rl_cli.agent.approval_question import GUTTER, describe_call
 from rl_cli.agent.approval_rules import STRICTNESS, Rule, as_text, decide, exactly
 from rl_cli.agent.approvals import Approvals
 from rl_cli.core.errors import BadUsage
-from rl_cli.core.settings import answers_file, load_settings
+from rl_cli.core.redaction import forget
+from rl_cli.core.settings import answers_file, load_settings, user_file
 from tools.dispatcher import ApprovalRequest, CallContext, Estimate, Verdict, handle_function_call, tool_specs
 
 SPECS = tool_specs(["test"])
@@ -195,6 +196,76 @@ def test_an_answer_that_cannot_be_kept_allows_nothing(tmp_path: Path) -> None:
     assert "approvals.yaml" in result
 
 
+TRAINING = {"environment": "gsm8k-mini", "profile": "cpu-demo", "backend": "trl", "model": "tiny"}
+
+
+def training(
+    rollouts: int = 100, dollars: float | None = 0.0, gpu_hours: float = 0.0, **other: str
+) -> Estimate:
+    return Estimate(dollars=dollars, gpu_hours=gpu_hours, scope=TRAINING | other | {"rollouts": rollouts})
+
+
+@pytest.mark.parametrize("answer", ["s", "a"])
+def test_an_answer_covers_only_the_training_that_was_shown(answer: str) -> None:
+    questions, ask = answering(answer)
+    approvals = Approvals(interactive=True, ask=ask)
+    approved = training(100, dollars=1.234, gpu_hours=0.5)
+    assert verdict(approvals, "spend_it", estimate=approved).allow
+    assert (
+        "spend_it with the same environment, profile, backend, model; no more rollouts, dollars, GPU hours"
+        in questions[0]
+    )
+    if answer == "a":
+        approvals = Approvals(load_settings().approvals)
+    approvals._interactive = False  # nobody is there to ask any more
+    for same_or_less in (approved, training(100, 1.239, 0.5), training(50)):
+        assert verdict(approvals, "spend_it", estimate=same_or_less).allow
+    for other in (
+        training(environment="tool-math"),
+        training(profile="h200-1gpu"),
+        training(model="Qwen/Qwen3-0.6B"),
+        training(backend="replay", file="x.yaml"),
+        training(101),
+        training(dollars=2.0),
+        training(dollars=None),
+        training(gpu_hours=0.6),
+        None,
+    ):
+        assert not verdict(approvals, "spend_it", estimate=other).allow
+
+
+def test_an_answer_kept_for_always_is_a_rule_that_a_person_can_read() -> None:
+    _, ask = answering("a")
+    assert verdict(Approvals(interactive=True, ask=ask), "spend_it", estimate=training(10_240)).allow
+    assert (
+        "- {tool: spend_it, scope: {environment: gsm8k-mini, profile: cpu-demo, backend: trl, model: tiny, "
+        "rollouts: 10240, dollars: 0, gpu_hours: 0}, do: allow}\n" in answers_file().read_text()
+    )
+
+
+def test_an_unknown_price_that_was_approved_covers_no_known_one() -> None:
+    _, ask = answering("s", "n")
+    approvals = Approvals(interactive=True, ask=ask)
+    for _ in range(2):
+        assert verdict(approvals, "spend_it", estimate=training(dollars=None)).allow
+    assert not verdict(approvals, "spend_it", estimate=training(dollars=900.0)).allow
+
+
+def test_a_rule_written_by_hand_without_a_scope_means_every_call() -> None:
+    approvals = Approvals([{"tool": "spend_it", "do": "allow"}])
+    assert verdict(approvals, "spend_it", estimate=training(dollars=900.0)).allow
+    bound = Approvals([{"tool": "spend_it", "scope": {"profile": "cpu-*", "dollars": 5}, "do": "allow"}])
+    assert verdict(bound, "spend_it", estimate=training(dollars=5)).allow
+    assert not verdict(bound, "spend_it", estimate=training(dollars=5.1)).allow
+
+
+def test_a_refusal_by_a_rule_says_which_one_in_which_file() -> None:
+    user_file().parent.mkdir(parents=True, exist_ok=True)
+    user_file().write_text("approvals:\n  - {tool: spend_*, do: deny}\n")
+    refused = verdict(Approvals(load_settings().approvals, yes=True), "spend_it")
+    assert refused.reason == f"forbidden by the rule {{tool: spend_*, do: deny}} in {user_file()}"
+
+
 DENY = {"tool": "spend_*", "do": "deny"}
 
 
@@ -355,6 +426,41 @@ def test_the_question_says_where_how_long_and_at_what_cost() -> None:
     assert "cost: 0" in shown(Estimate())
     assert "cost: unknown" in shown(Estimate(dollars=None))
     assert "cost: unknown" in shown(None)
+
+
+@pytest.mark.parametrize("width", [40, 57, 80, 200])
+@pytest.mark.parametrize("before", [0, 590, 2400])
+def test_the_question_never_shows_a_secret_whatever_cuts_it(
+    width: int, before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "zq81-77ab-qx55-0c0c-very-long-secret-99"
+    monkeypatch.setenv("ACME_TOKEN", secret)
+    forget()
+    value = "a" * before + secret + "b" * (1000 if before else 0)
+    estimate = Estimate(what="w" * 290 + " " + secret, scope={"model": f"{secret}/x"})
+    for whole in (False, True):
+        text, _ = describe_call(SPECS["execute_it"], {"what": value}, estimate, width, whole)
+        shown = re.sub(r"\n *\| ", "", text)
+        assert not any(secret[i : i + 8] in shown for i in range(len(secret) - 8))
+    forget()
+
+
+def test_no_fact_is_pushed_out_or_looks_like_another() -> None:
+    model = "gpt2 " + " " * 500 + "cost: 0 " + "x" * 5000
+    scope: dict[str, str | int] = {"environment": "gsm8k", "model": model, "rollouts": 76_800}
+    estimate = Estimate(dollars=None, what="train for 1200 steps of 64 rollouts", scope=scope)
+    text, cut = describe_call(SPECS["spend_it"], {}, estimate, 80)
+    lines = text.split("\n")
+    facts = [line for line in lines if re.match(r"  [a-z]", line)]
+    assert [fact.strip() for fact in facts[:3]] == [
+        "what: train for 1200 steps of 64 rollouts",
+        "rollouts: 76,800",
+        "where: this computer",
+    ]
+    assert [fact for fact in facts if "cost:" in fact] == ["  cost: unknown"]
+    assert '  environment: "gsm8k"' in facts
+    assert cut and any("left out here" in line for line in lines)
+    assert "xxx" in describe_call(SPECS["spend_it"], {}, estimate, 80, whole=True)[0]
 
 
 def test_a_long_argument_shows_head_tail_and_its_true_length() -> None:

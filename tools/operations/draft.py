@@ -58,3 +58,29 @@ def put_draft(context: CallContext, draft: Draft) -> None:
         "config": draft.config.model_dump(mode="json"),
         "original": draft.original.model_dump(mode="json"),
     }
+
+
+def scope_of_run(config: RunConfig, rollouts: int) -> dict[str, str | int]:
+    """What an approval of this config is bound to; `rollouts` are the most that it covers."""
+    same = {"environment": config.environment.name, "profile": config.profile}
+    same |= {"backend": config.backend.name, "model": config.model.name}
+    played = {"file": str(config.backend.file)} if config.backend.name == "replay" else {}
+    return {**same, **played, "rollouts": rollouts}
+
+
+def all_rollouts(config: RunConfig) -> int:
+    """Of a whole training."""
+    return config.grpo.steps * config.grpo.batch_size
+
+
+def runs_own_code(name: str, folder: str | None = None) -> bool:
+    """Whether looking at an environment imports a person's own file; False where there is no such one.
+
+    Args:
+        folder: Where the person's own environments lie; default: as the settings say.
+    """
+    from environments.catalogue import list_environments
+    from rl_cli.core.settings import environments_folder
+
+    known = list_environments(folder or environments_folder())
+    return any(info.name == name and not info.builtin for info in known)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from tools.dispatcher import CallContext, Estimate, tool
-from tools.operations.draft import current_draft
+from tools.operations.draft import current_draft, scope_of_run
 
 if TYPE_CHECKING:
     from environments.policies.base import Usage
@@ -47,8 +47,9 @@ def _estimate(context: CallContext, arguments: dict[str, Any]) -> Estimate:
     known = [price for price in prices if price is not None]
     dollars = rollouts * sum(known) if len(known) == len(prices) else None
     found = estimate_test(config, home(), rate_here(config, settings), rollouts * len(models), dollars)
-    who = ", ".join(arguments["models"] or ["the starting checkpoint"])
-    return replace(found, what=f"{rollouts} rollouts on {config.environment.name}, each by {who}")
+    who = f"each of {len(models)} models" if len(models) > 1 else "one model"
+    what = f"{rollouts} rollouts by {who}"
+    return replace(found, what=what, scope=scope_of_run(config, rollouts * len(models)))
 
 
 @tool(toolset="rl", risk="execute", deadline=3600, exclusive=True, estimate=_estimate)

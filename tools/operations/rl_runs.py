@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from tools.dispatcher import CallContext, Estimate, ToolError, tool
-from tools.operations.draft import current_draft
+from tools.operations.draft import all_rollouts, current_draft, scope_of_run
 
 if TYPE_CHECKING:
     from rl_cli.config.tree import RunConfig
@@ -34,18 +34,18 @@ def _estimate(context: CallContext, arguments: dict[str, Any]) -> Estimate:
     settings = load_settings()
     config = with_run_budget(current_draft(context).config, Limits.from_settings(settings))
     found = estimate_run(config, home(), rate_here(config, settings))
-    return replace(found, what=_described(config))
+    return replace(found, what=_described(config), scope=scope_of_run(config, all_rollouts(config)))
 
 
 def _described(config: RunConfig) -> str:
-    """The run that a config describes, in one line."""
-    grpo, name = config.grpo, config.environment.name
+    """The run that a config describes, in one line without a word that the config's author chose.
+
+    Names stand in the scope: a model's name is free text, and could read like a part of the question.
+    """
     if config.backend.name == "replay":
-        return f"play {config.backend.file} as a run of {name}; nothing is trained"
-    return (
-        f"train {config.model.name} on {name} (profile {config.profile}): {grpo.steps} steps of "
-        f"{grpo.batch_size} rollouts, seed {config.seed}"
-    )
+        return "play a recorded run; nothing is trained"
+    grpo = config.grpo
+    return f"train for {grpo.steps} steps of {grpo.batch_size} rollouts, seed {config.seed}"
 
 
 @tool(toolset="rl", risk="spend", deadline=120, exclusive=True, estimate=_estimate)
