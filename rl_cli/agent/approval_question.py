@@ -1,8 +1,9 @@
 """The question before a call: what it may do, its arguments, where, how long, at what cost.
 
-A model writes the arguments, so nothing in them may look like a part of the question: every line of an
-argument stands behind a mark of its own, what would move the cursor or show nothing is written as an escape,
-and what is too long to read is cut with its true length.
+A model writes the arguments and some of the facts, so nothing in them may look like a part of the question:
+every line but the first of one stands behind a mark of its own, what would move the cursor or show nothing is
+written as an escape, and what is too long to read is cut with its true length. Secrets are masked before that:
+nobody would find the halves of one.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rl_cli.core.json_text import to_json
+from rl_cli.core.redaction import redact, redact_text
 from rl_cli.runs.times import duration
 from rl_cli.spending.units import money
 from tools.spec import Estimate, ToolSpec
@@ -24,6 +26,7 @@ WILL = {
 }
 HEAD, TAIL = 600, 300
 """Characters of an argument that are shown where it is longer than both."""
+LONGEST_FACT = 300
 GUTTER = "  | "
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Count as printable, and show nothing."""
@@ -44,8 +47,8 @@ def describe_call(
     width = max(40, width)
     lines = _wrapped(f"{spec.name} may {WILL[spec.risk]}:", "", "  ", width)
     cut = False
-    for name, value in arguments.items():
-        text = to_json(value)
+    for name, value in redact(dict(arguments)).items():
+        text = redact_text(to_json(value))
         if whole or len(text) <= HEAD + TAIL:
             lines += _wrapped(f"{name} = {visible(text)}", "  ", GUTTER, width)
             continue
@@ -55,7 +58,12 @@ def describe_call(
         lines += [f"  ... {left_out:,} of its {len(text):,} characters are left out here ..."]
         lines += _wrapped(visible(text[-TAIL:]), GUTTER, GUTTER, width)
     for name, fact in facts(spec, estimate).items():
-        lines += _wrapped(f"{name}: {visible(fact)[:300]}", "  ", "    ", width)
+        text, left_out = redact_text(fact), 0
+        if not whole and len(text) > LONGEST_FACT:
+            text, left_out, cut = text[:LONGEST_FACT], len(text) - LONGEST_FACT, True
+        lines += _wrapped(f"{name}: {visible(text)}", "  ", GUTTER, width)
+        if left_out:
+            lines += [f"  ... the last {left_out:,} characters of that are left out here ..."]
     return "\n".join(lines), cut
 
 
@@ -70,12 +78,16 @@ def facts(spec: ToolSpec, estimate: Estimate | None) -> dict[str, str]:
         cost = "0"
     else:
         cost = f"about {money(estimate.dollars)}"
+    counted = {name: f"{value:,}" for name, value in estimate.scope.items() if not isinstance(value, str)}
+    named = {name: to_json(value) for name, value in estimate.scope.items() if isinstance(value, str)}
     known = {
         "what": estimate.what,
+        **counted,
         "where": estimate.where,
         "time": "unknown" if estimate.seconds is None else f"about {duration(estimate.seconds)}",
         "cost": f"{cost} ({gpu})" if gpu else cost,
         "estimated from": estimate.basis,
+        **named,
     }
     return {name: text for name, text in known.items() if text}
 
