@@ -6,12 +6,19 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, TypeVar
 
 from rl_cli.core.messages import ToolCall
-from tools.dispatcher import CallContext, handle_function_call, tool_specs
+from tools.dispatcher import (
+    ApprovalRequest,
+    CallContext,
+    ToolError,
+    Verdict,
+    handle_function_call,
+    tool_specs,
+)
 
 T = TypeVar("T")
 
@@ -28,6 +35,7 @@ class CallRecord:
     """JSON text, as the policy was given it."""
     ok: bool
     seconds: float
+    """Without the wait for an approval."""
     turn: int
     """From 0."""
     error_type: str | None = None
@@ -67,6 +75,7 @@ async def _run_call(
 ) -> CallRecord:
     name, arguments = call["function"]["name"], call["function"]["arguments"]
     emit(ToolStarted(call))
+    context, waited = _with_timed_approval(context)
     started = time.monotonic()
     if context.interrupted is None:
         text = await handle_function_call(name, arguments, context)
@@ -76,11 +85,38 @@ async def _run_call(
         work = handle_function_call(name, arguments, context)
         done = await first_of(work, context.interrupted, None, grace=INTERRUPT_GRACE)
         text = done.result() if done else failure("interrupted", "ended: the person interrupted")
-    result, seconds = json.loads(text), time.monotonic() - started
+    result, seconds = json.loads(text), time.monotonic() - started - sum(waited)
     error = None if result.get("ok") else str(result.get("error", {}).get("type", "unknown"))
     record = CallRecord(call["id"], name, arguments, text, error is None, seconds, turn, error)
     emit(ToolFinished(record))
     return record
+
+
+def _with_timed_approval(context: CallContext) -> tuple[CallContext, list[float]]:
+    """A context for one call, and the list that takes the seconds its approval took.
+
+    Those are not the call's: its deadline is later by them. Where the person interrupted instead of answering,
+    the call is not run.
+    """
+    waited: list[float] = []
+    if context.approve is None:
+        return context, waited
+    approve = context.approve
+
+    async def timed(request: ApprovalRequest) -> Verdict:
+        asked = time.monotonic()
+        try:
+            verdict = await approve(request)
+        finally:
+            waited.append(time.monotonic() - asked)
+        if own.deadline is not None:
+            own.deadline += waited[-1]
+        if own.interrupted is not None and own.interrupted.is_set():
+            raise ToolError("interrupted", "not run: the person interrupted")
+        return verdict
+
+    own = replace(context, approve=timed)
+    return own, waited
 
 
 async def first_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -144,6 +145,7 @@ class Assistant:
         tries, usage = _Tries(), Usage()
         while True:
             result = await self._loop(prompt, bounds, recorder, tries)
+            bounds = self.bounds() if result.stop is StopReason.DEADLINE else bounds
             recorder.not_run(result.messages)
             usage += result.usage
             again = await self._again(result, bounds, tries)
@@ -195,6 +197,8 @@ class Assistant:
         """Prepares another go of the loop, and returns what that took; None where the turn ends here."""
         if result.stop is StopReason.OVERFLOW:
             return await self._after_overflow(result, bounds, tries)
+        if result.stop is StopReason.DEADLINE and _has_time(bounds):
+            return Usage()  # the person took long to answer a question, which is not the assistant's time
         last = self._kept.last
         if last and was_cut(last, result.stop):
             return self._after_cut(result, last, tries)
@@ -256,3 +260,7 @@ class Assistant:
         from prompts.loader import render
 
         return system(render("operator", home=str(self.home), date=date.today().isoformat()))
+
+
+def _has_time(bounds: Bounds) -> bool:
+    return bounds.deadline is None or bounds.deadline > time.monotonic()

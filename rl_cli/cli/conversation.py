@@ -78,6 +78,14 @@ class Conversation:
             on_warning=self.display.notice,
         )
 
+    def wait_for_person(self) -> None:
+        """Time that passes from here on is not the assistant's work."""
+        self.meter.pause()
+
+    def go_on_working(self) -> None:
+        """The person has answered."""
+        self.meter.resume()
+
     def prepare(self) -> Preparation:
         """Begins what takes a while before the first request, unless it has begun."""
         self._preparation = self._preparation or Preparation(self.answerer)
@@ -206,11 +214,12 @@ async def converse(flags: Flags, display: Display, lines: LineReader) -> AsyncIt
         display.notice(answerer.notice)
         session = session or new_session(home, answerer.policy.name)
         interrupts = Interrupts(lines)
+        questions = Questions(display, lines, interrupts.event)
         approvals = Approvals(
             settings.approvals,
             yes=flags.yes,
             interactive=can_ask(),
-            ask=Questions(display, lines).ask,
+            ask=questions.ask,
             home=home,
             budget_left=partial(why_not, home, settings, session.id),
         )
@@ -227,6 +236,7 @@ async def converse(flags: Flags, display: Display, lines: LineReader) -> AsyncIt
             seed=settings.seed,
         )
         conversation = Conversation(assistant, approvals, answerer, display, interrupts, settings)
+        questions.on_wait, questions.on_answer = conversation.wait_for_person, conversation.go_on_working
     except BaseException:
         if session:
             session.close()

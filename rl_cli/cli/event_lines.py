@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 from rl_cli.cli.output import display_width
+from rl_cli.core.cuts import one_line
 from rl_cli.core.messages import ToolCall
+from rl_cli.core.redaction import redact_text
 
 FIGURES = (
     ("reward/mean", "reward"),
@@ -19,15 +21,9 @@ OPENED = ("eval", "changed", "sizes")
 """Keys of a result whose object is worth showing."""
 
 
-def shorten(text: str, limit: int) -> str:
-    """`text` on one line of at most `limit` characters."""
-    text = " ".join(text.split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
 def clip(text: str, columns: int) -> str:
     """`text` on one line of at most `columns` columns of a terminal."""
-    text = text.replace("\n", " ").replace("\t", " ")
+    text = redact_text(text).replace("\n", " ").replace("\t", " ")
     if display_width(text) <= columns:
         return text
     while text and display_width(text) > columns - 1:
@@ -49,7 +45,7 @@ def turns_text(count: int) -> str:
 def call_line(call: ToolCall) -> str:
     """A call that begins."""
     function = call["function"]
-    return f"→ {function['name']}({shorten(function['arguments'] or '', 160)})"
+    return f"→ {function['name']}({one_line(function['arguments'] or '', 160)})"
 
 
 def result_line(name: str, ok: bool, result: str, seconds: float) -> str:
@@ -62,7 +58,7 @@ def fold(result: str) -> str:
     data = json.loads(result)
     if not data.get("ok"):
         error = data.get("error", {})
-        return shorten(f"{error.get('type')}: {error.get('message')}", 200)
+        return one_line(f"{error.get('type')}: {error.get('message')}", 200)
     shown = []
     for key, value in data.items():
         if key in HIDDEN or value in (None, [], {}):
@@ -71,12 +67,12 @@ def fold(result: str) -> str:
             shown.append(f"{len(value)} {key}")
         elif isinstance(value, dict):
             if key in OPENED:
-                shown.append(f"{key} {shorten(json.dumps(value, ensure_ascii=False), 120)}")
+                shown.append(f"{key} {one_line(json.dumps(value, ensure_ascii=False), 120)}")
         elif isinstance(value, float):
             shown.append(f"{key} {value:.4g}")
         else:
-            shown.append(f"{key} {shorten(str(value), 70)}")
-    return shorten(", ".join(shown), 240)
+            shown.append(f"{key} {one_line(str(value), 70)}")
+    return one_line(", ".join(shown), 240)
 
 
 def progress_line(event: dict[str, Any]) -> str | None:

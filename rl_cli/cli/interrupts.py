@@ -15,8 +15,8 @@ T = TypeVar("T")
 class Interrupts:
     """Takes over the signals of this process; made inside the event loop, by the main task.
 
-    Ctrl-C at a question or a prompt answers that. During a turn the first press sets `event`: a waiting tool
-    returns, or else the turn ends. The second cancels the turn. SIGTERM and SIGHUP cancel the main task.
+    Ctrl-C at the prompt answers that. During a turn the first press sets `event`: a question is not answered, a
+    waiting tool returns, or else the turn ends. The second cancels the turn. SIGTERM and SIGHUP cancel the main task.
     """
 
     def __init__(self, lines: LineReader) -> None:
@@ -51,7 +51,7 @@ class Interrupts:
             self._turn = None
 
     def _press(self) -> None:
-        if self._lines.interrupt() or self.prompt():
+        if (self._lines.interrupt() or self.prompt()) and self._turn is None:
             return
         self.presses += 1
         self.event.set()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rl_cli.cli.display import Display
 from rl_cli.cli.line_reader import LineInterrupted, LineReader, is_terminal
@@ -12,14 +13,24 @@ from rl_cli.core.printable import printable
 
 
 class Questions:
-    """Ctrl-C, Ctrl-D and the end of the input give "", which is a no.
+    """Ctrl-D and the end of the input give "", which is a no. So does Ctrl-C, which also ends the turn.
 
     What was typed before a question was on the screen does not answer it.
+
+    Args:
+        display: Makes room.
+        lines: Where the answer comes from.
+        interrupted: Set: there is nothing to ask any more.
     """
 
-    def __init__(self, display: Display, lines: LineReader) -> None:
+    def __init__(self, display: Display, lines: LineReader, interrupted: asyncio.Event) -> None:
         self._display = display
         self._lines = lines
+        self._interrupted = interrupted
+        self.on_wait: Callable[[], None] = lambda: None
+        """The wait for the person begins."""
+        self.on_answer: Callable[[], None] = lambda: None
+        """It is over, however it ended."""
 
     async def ask(self, question: str, choices: Sequence[str]) -> str:
         """Returns what was typed.
@@ -28,7 +39,10 @@ class Questions:
             question: Several lines, shown as they are.
             choices: Keys to name behind it.
         """
+        if self._interrupted.is_set():
+            return ""
         self._display.pause()
+        self.on_wait()
         try:
             with terminal_mode("lines"):
                 self._lines.forget_typed()
@@ -37,6 +51,7 @@ class Questions:
         except LineInterrupted:
             answer = None
         finally:
+            self.on_answer()
             self._display.resume()
         if answer is None:
             print(file=sys.stderr, flush=True)

@@ -52,6 +52,7 @@ class SessionMeter:
         self.warn = on_warning or (lambda line: None)
         self._turn: Entry | None = None
         self._turn_began = 0.0
+        self._paused_at: float | None = None
 
     @classmethod
     def open(
@@ -116,12 +117,24 @@ class SessionMeter:
             turn = Entry("turn", session=self.session_id)
             self._write(turn, self.bounds())
             self._turn, self._turn_began = turn, time.monotonic()
+            if self._paused_at is not None:
+                self._paused_at = self._turn_began
 
     def turn_ended(self) -> None:
         """It has answered, or was interrupted."""
         if turn := self._turn:
             turn.amounts, turn.state, self._turn = self._turn_amounts(), "settled", None
             self._finish(turn)
+
+    def pause(self) -> None:
+        """The assistant waits for the person from here on: that is no work."""
+        self._paused_at = time.monotonic()
+
+    def resume(self) -> None:
+        """The person has answered."""
+        if self._paused_at is not None:
+            self._turn_began += time.monotonic() - self._paused_at
+            self._paused_at = None
 
     def seconds_left(self) -> float | None:
         """Seconds that the assistant may still work today in this session; None: as long as it takes."""
@@ -146,7 +159,10 @@ class SessionMeter:
         return self._turn.id if self._turn else ""
 
     def _turn_amounts(self) -> Amounts:
-        return Amounts(hours=(time.monotonic() - self._turn_began) / 3600) if self._turn else NOTHING
+        if self._turn is None:
+            return NOTHING
+        now = time.monotonic() if self._paused_at is None else self._paused_at
+        return Amounts(hours=(now - self._turn_began) / 3600)
 
     def _write(self, entry: Entry, bounds: list[Bound]) -> None:
         if self._turn and self._turn.day != self.ledger.today():  # midnight has passed

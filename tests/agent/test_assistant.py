@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from environments.policies.scripted import ScriptedPolicy
 from rl_cli.agent.session_store import list_sessions, new_session, open_session
 from rl_cli.core.messages import Message, user
 from tests.agent.talk import STARTED, Playing, calls, check_well_formed, events, talk, talking
+from tools.dispatcher import ApprovalRequest, Verdict
 
 START_A = calls(("start", {"name": "A"}))
 
@@ -155,11 +157,43 @@ def test_bounds_are_asked_at_each_turn_and_a_deadline_ends_it(home: Path) -> Non
 
     def bounds() -> Bounds:
         asked.append(None)
-        return Bounds(deadline=0.0 if len(asked) == 2 else None)
+        return Bounds(deadline=0.0 if len(asked) >= 2 else None)
 
     first, second = talk(home, Playing("one", "two"), "1", "2", bounds=bounds)
     assert first.stop is StopReason.FINISHED
     assert (second.stop, second.reason) == (StopReason.DEADLINE, "the time that was allowed is over")
+
+
+def test_a_person_who_takes_long_to_answer_takes_no_time_of_the_assistant(home: Path) -> None:
+    answered = asyncio.Event()
+
+    async def slow(request: ApprovalRequest) -> Verdict:
+        await asyncio.sleep(0.4)
+        answered.set()
+        return Verdict(True)
+
+    def bounds() -> Bounds:  # as a meter gives them that does not count the wait
+        return Bounds(deadline=time.monotonic() + (60 if answered.is_set() else 0.2))
+
+    [turn] = talk(home, Playing(START_A, "started"), "start A", bounds=bounds, approve=slow)
+    assert (turn.stop, turn.text) == (StopReason.FINISHED, "started")
+    assert turn.calls[0].ok
+    assert turn.calls[0].seconds < 0.4
+    [result] = [event for event in events(home) if event["kind"] == "result"]
+    assert result["seconds"] < 0.4
+
+
+def test_an_interrupt_at_a_question_is_no_answer_to_it(home: Path) -> None:
+    interrupted = asyncio.Event()
+
+    async def interrupt(request: ApprovalRequest) -> Verdict:
+        interrupted.set()
+        return Verdict(False, "the person said no")
+
+    [turn] = talk(home, Playing(START_A), "start A", interrupted=interrupted, approve=interrupt)
+    assert (turn.stop, turn.refused) == (StopReason.INTERRUPTED, False)
+    assert "interrupted" in turn.calls[0].result
+    assert "said no" not in turn.calls[0].result
 
 
 def test_trj_10_bytes_that_are_no_text_do_not_poison_the_conversation(home: Path, tmp_path: Path) -> None:

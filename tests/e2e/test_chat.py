@@ -173,7 +173,7 @@ def test_an_approval_is_asked_for_and_holds_as_long_as_was_said(answer: str, ask
         assert chat.code() == 0
 
 
-@pytest.mark.parametrize("answer", ["n\r", "\r", CTRL_C, CTRL_D, "no, it is too dear\r"])
+@pytest.mark.parametrize("answer", ["n\r", "\r", CTRL_D, "no, it is too dear\r"])
 def test_anything_but_a_clear_yes_is_a_no_and_the_turn_goes_on(answer: str):
     replies = [Reply(calls=[Call("rl_start_training", {})]), Reply("Then I leave it.")]
     with WireServer(replies) as server, Terminal("chat", *endpoint(server)) as chat:
@@ -186,6 +186,25 @@ def test_anything_but_a_clear_yes_is_a_no_and_the_turn_goes_on(answer: str):
     result = server.requests[-1].body["messages"][-1]["content"]
     assert '"refused"' in result
     assert ("too dear" in result) == ("too dear" in answer)
+
+
+def test_ctrl_c_at_a_question_ends_the_turn():
+    with WireServer([Reply(calls=[Call("rl_start_training", {})]), Reply("I am back.")]) as server:
+        with Terminal("chat", *endpoint(server)) as chat:
+            chat.expect("/help")
+            chat.say("start")
+            chat.expect("Allow it?")
+            chat.type(CTRL_C)
+            chat.expect("Interrupted.")
+            chat.say("again")
+            chat.expect("I am back.")
+        said = [m.get("content") or "" for m in server.requests[-1].body["messages"]]
+        assert any("the person interrupted" in text for text in said)
+        server.set([Reply(calls=[Call("rl_start_training", {})])])
+        with Terminal("ask", "start", *endpoint(server)) as asking:
+            asking.expect("Allow it?")
+            asking.type(CTRL_C)
+            assert asking.code() == 130
 
 
 @pytest.fixture

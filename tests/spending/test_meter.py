@@ -108,6 +108,21 @@ def test_hours_bound_the_turns(home: Path) -> None:
     assert meter(home, session={"dollars": 1})[0].seconds_left() is None
 
 
+def test_the_wait_for_a_person_is_no_work(home: Path) -> None:
+    made, _ = meter(home, session={"hours": 1})
+    made.turn_started()
+    made.pause()
+    time.sleep(0.3)
+    assert made.seconds_left() == pytest.approx(3600, abs=0.25)
+    made.resume()
+    made.turn_ended()
+    assert made.spent().hours * 3600 < 0.3
+    made.turn_started()
+    time.sleep(0.3)
+    made.turn_ended()
+    assert made.spent().hours * 3600 >= 0.3
+
+
 TURN = """
 made = meter(Path(sys.argv[1]))[0]
 made.turn_started()
