@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +25,7 @@ from typing import IO, Any
 from environments.base import Environment
 from rl_cli.core.errors import BadUsage, Refused, RlCliError, WorkFailed, did_you_mean
 from rl_cli.core.handwritten import read_bytes, short
+from rl_cli.core.own_process import without_secrets
 from rl_cli.core.processes import TREE, ProcessIdentity, kill_tree, python_module
 
 DESCRIBE_SECONDS = 120
@@ -120,7 +121,7 @@ def describe(
     arguments = [name, json.dumps(options or {})]
     arguments += [str(Path(extra_dir).resolve())] if extra_dir is not None else []
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as log:
-        code = _run_describer(arguments, out, log)
+        code = _run_describer(arguments, out, log, {} if info.builtin else without_secrets(os.environ, "HF_"))
         out.seek(0)
         log.seek(0)
         said, printed = out.read(), log.read().decode("utf-8", "replace")
@@ -141,11 +142,14 @@ def describe(
     return answer
 
 
-def _run_describer(arguments: list[str], out: IO[bytes], log: IO[bytes]) -> int | None:
+def _run_describer(
+    arguments: list[str], out: IO[bytes], log: IO[bytes], hidden: Collection[str]
+) -> int | None:
     """Runs environments.describe to its end, and ends whatever it started; None if it took too long.
 
     It writes its answer to `out` and what it prints to `log`: files, since a pipe is open for as long as
-    anything that it started. Its standard input is a pipe that ends with this process, and so does it.
+    anything that it started. Its standard input is a pipe that ends with this process, and so does it. The
+    `hidden` variables of the environment are kept from it.
     """
     mark = os.urandom(8).hex()
     marks = " ".join([*os.environ.get(TREE, "").split(), mark])
@@ -157,7 +161,7 @@ def _run_describer(arguments: list[str], out: IO[bytes], log: IO[bytes]) -> int 
         stderr=log,
         pass_fds=[out.fileno()],
         start_new_session=True,
-        env={**os.environ, TREE: marks},
+        env={name: value for name, value in os.environ.items() if name not in hidden} | {TREE: marks},
     ) as child:
         tree = ProcessIdentity.of(child.pid)  # nobody has reaped it yet
         try:

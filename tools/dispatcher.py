@@ -110,12 +110,14 @@ def _find(name: str, context: CallContext) -> ToolSpec:
     specs = tool_specs(toolsets)
     if isinstance(name, str) and name in specs:
         return specs[name]
-    shown = name[:100] if isinstance(name, str) else to_json(name)[:100]
+    shown = one_line(name if isinstance(name, str) else to_json(name), 100)
     hint = did_you_mean(shown, list(specs)) if specs else "no tools are offered here: answer without one"
     raise ToolError("unknown_tool", f"there is no tool '{shown}'", hint)
 
 
 async def _approval(spec: ToolSpec, values: dict[str, Any], context: CallContext) -> Verdict:
+    if spec.risk_of is not None:
+        spec = replace(spec, risk=await _threads.run(partial(spec.risk_of, context, values)))
     if context.approve is not None:
         return await context.approve(ApprovalRequest(spec, values, await _estimate(spec, values, context)))
     if spec.risk in ("read", "write") or (context.caller in SANDBOXED and spec.toolset not in OPERATIONS):

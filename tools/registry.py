@@ -23,6 +23,7 @@ def tool(
     deadline: float | None = None,
     exclusive: bool = False,
     estimate: Callable[[CallContext, dict[str, Any]], Estimate] | None = None,
+    risk_of: Callable[[CallContext, dict[str, Any]], Risk] | None = None,
 ) -> Callable[[F], F]:
     """Makes a typed function, sync or async, a tool of its own name. The function itself is unchanged.
 
@@ -35,6 +36,7 @@ def tool(
         deadline: Seconds a call may take, for tools that wait by design; math.inf for no limit.
         exclusive: Never run at the same time as another call of its turn.
         estimate: What a call with these arguments would take, for whoever approves it.
+        risk_of: What a call with these arguments may do, where that can be more than `risk`.
 
     Raises:
         TypeError: The function cannot be described to a model, or the name is taken.
@@ -57,6 +59,7 @@ def tool(
             deadline=deadline,
             exclusive=exclusive,
             estimate=estimate,
+            risk_of=risk_of,
         )
         earlier = _REGISTRY.get(name)
         if earlier and earlier.function.__module__ != function.__module__:

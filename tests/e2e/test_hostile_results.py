@@ -98,3 +98,58 @@ def test_a_folder_cannot_raise_rights_for_the_model(trap: Path, home: Path):
     assert told.code == 2
     assert "config trust" in told.err
     assert server.requests == []
+
+
+OWN = """
+from pathlib import Path
+from environments.gsm8k_mini import Gsm8kMini
+
+Path({mark!r}).touch()
+
+
+class Own(Gsm8kMini):
+    name = "own"
+    description = "mine"
+    profiles = ("cpu-demo",)
+"""
+
+
+def put_own(folder: Path, mark: Path) -> None:
+    """An environment of one's own that leaves a mark when it is imported."""
+    folder.mkdir()
+    (folder / "own.py").write_text(OWN.format(mark=str(mark)))
+
+
+def test_a_persons_own_file_is_not_run_without_a_yes(tmp_path: Path, home: Path):
+    """Describing, selecting or editing an environment of one's own imports it: that is asked for."""
+    mark = tmp_path / "ran"
+    put_own(tmp_path / "my_envs", mark)
+    calls = [Call("rl_describe_environment", {"name": "own"}), Call("rl_select_environment", {"name": "own"})]
+    for options, code, ran in (((), 3, False), (("--yes",), 0, True)):
+        with WireServer([Reply(calls=calls), Reply("Done.")]) as server:
+            url = ("--base-url", server.openai_url, "--model", "openai/m")
+            told = rl_cli("ask", "what is in my environment?", *url, *options, cwd=tmp_path)
+        assert (told.code, mark.exists()) == (code, ran), told.out + told.err
+
+
+def test_a_forged_session_cannot_name_a_folder_whose_files_run(tmp_path: Path, home: Path):
+    with WireServer(
+        [Reply(calls=[Call("rl_select_environment", {"name": "gsm8k-mini"})]), Reply("ok")]
+    ) as server:
+        url = ("--base-url", server.openai_url, "--model", "openai/m")
+        assert rl_cli("ask", "choose it", *url, cwd=tmp_path).code == 0
+    [session] = (home / "sessions").glob("*.jsonl")
+    evil, mark = tmp_path / "evil", tmp_path / "ran"
+    put_own(evil, mark)
+    rows = [json.loads(line) for line in session.read_text().splitlines()]
+    for row in rows:
+        for config in (row.get("state") or {}).get("draft", {}).values() if row["kind"] == "state" else ():
+            config["environment"].update(name="own", folder=str(evil))
+    session.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert "evil" in session.read_text()
+    edit = Call("rl_edit_config", {"changes": {"seed": 3}})
+    with WireServer([Reply(calls=[edit]), Reply("Done.")]) as server:
+        url = ("--base-url", server.openai_url, "--model", "openai/m")
+        told = rl_cli("ask", "set the seed", "--session", "latest", *url, cwd=tmp_path)
+    assert told.code == 3, told.out + told.err
+    assert not mark.exists()

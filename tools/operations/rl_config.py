@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from tools.dispatcher import CallContext, ToolError, tool
-from tools.operations.draft import Draft, current_draft, put_draft
+from tools.dispatcher import CallContext, Estimate, Risk, ToolError, tool
+from tools.operations.draft import Draft, current_draft, put_draft, runs_own_code
 
 
 @tool(toolset="rl", risk="read")
@@ -28,7 +28,19 @@ async def rl_get_current_config(context: CallContext) -> dict[str, Any]:
     }
 
 
-@tool(toolset="rl", risk="write", exclusive=True)
+def _edit_risk(context: CallContext, arguments: dict[str, Any]) -> Risk:
+    """Changes are checked against the environment's own description, which a person's file makes."""
+    section = current_draft(context).config.environment
+    return "execute" if runs_own_code(section.name, section.folder) else "write"
+
+
+def _what(context: CallContext, arguments: dict[str, Any]) -> Estimate:
+    section = current_draft(context).config.environment
+    own = runs_own_code(section.name, section.folder)
+    return Estimate(what=f"run the Python file of {section.name} in {section.folder}" if own else "")
+
+
+@tool(toolset="rl", risk="write", exclusive=True, risk_of=_edit_risk, estimate=_what)
 async def rl_edit_config(context: CallContext, changes: dict[str, Any]) -> dict[str, Any]:
     """Change fields of the draft config, all together or not at all.
 

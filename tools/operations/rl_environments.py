@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from tools.dispatcher import CallContext, ToolError, tool
-from tools.operations.draft import Draft, put_draft
+from tools.dispatcher import CallContext, Estimate, Risk, ToolError, tool
+from tools.operations.draft import Draft, put_draft, runs_own_code
 
 
 def _fit(profiles: list[str] | tuple[str, ...]) -> tuple[bool, str | None]:
@@ -56,7 +56,23 @@ async def rl_list_environments() -> dict[str, Any]:
     return {"environments": rows, "machine": await asyncio.to_thread(describe_machine)}
 
 
-@tool(toolset="rl", risk="read")
+def _describe_risk(context: CallContext, arguments: dict[str, Any]) -> Risk:
+    return "execute" if runs_own_code(arguments["name"]) else "read"
+
+
+def _select_risk(context: CallContext, arguments: dict[str, Any]) -> Risk:
+    return "execute" if runs_own_code(arguments["name"]) else "write"
+
+
+def _what(context: CallContext, arguments: dict[str, Any]) -> Estimate:
+    from environments.catalogue import find_environment
+    from rl_cli.core.settings import environments_folder
+
+    info = find_environment(arguments["name"], environments_folder())
+    return Estimate(what="" if info.builtin else f"run the Python file {info.path}")
+
+
+@tool(toolset="rl", risk="read", risk_of=_describe_risk, estimate=_what)
 async def rl_describe_environment(name: str) -> dict[str, Any]:
     """Describe one environment: sizes of its splits, its options, tools, reward, and an example prompt.
 
@@ -76,7 +92,7 @@ async def rl_describe_environment(name: str) -> dict[str, Any]:
     }
 
 
-@tool(toolset="rl", risk="write", exclusive=True)
+@tool(toolset="rl", risk="write", exclusive=True, risk_of=_select_risk, estimate=_what)
 async def rl_select_environment(
     context: CallContext, name: str, profile: str | None = None
 ) -> dict[str, Any]:
