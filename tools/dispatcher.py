@@ -24,6 +24,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from rl_cli.core.cuts import one_line
 from rl_cli.core.errors import did_you_mean
 from rl_cli.core.json_text import to_json
 from tools.arguments import read_arguments
