@@ -109,7 +109,8 @@ class Assistant:
         if prompt["content"] != self.session.history.system:
             self.session.record("system", content=prompt["content"])
         recorder.keep_state()
-        self.session.record("message", message=user(repair_surrogates(request)))
+        who = {"model": self.policy.name, "base_url": self.state.get("base_url")}
+        self.session.record("message", message=user(repair_surrogates(request)), **who)
         try:
             result = await self._answer(prompt, bounds, recorder)
         except asyncio.CancelledError:

@@ -44,6 +44,14 @@ class History:
         """Requests of the person, those that were summarised included."""
         self.unfinished = False
         """The last turn has no end: it was cut off, or goes on."""
+        self.stop = ""
+        """How the last turn ended; "" where it has no end."""
+        self.why = ""
+        """The reason that goes with it, if there is one."""
+        self.request = ""
+        """The person's last."""
+        self.words = ""
+        """What the model said last in that turn, complete or not."""
         self.system = ""
         """The system prompt that was recorded last."""
         self.state: dict[str, Any] = {}
@@ -62,6 +70,7 @@ class History:
         elif kind == "system":
             self.system = str(event.get("content", ""))
         elif kind == "message":
+            self._who_answers(event)
             self._add(event.get("message"), by_person=event.get("by") is None)
         elif kind == "result":
             self._answer(event.get("call_id"), event.get("content"))
@@ -76,8 +85,38 @@ class History:
                     self._answer(message.get("tool_call_id"), message.get("content"))
                 else:
                     self._add(message, by_person=False)
+        elif kind == "partial":
+            self.words = str(event.get("text", ""))
         elif kind == "end":
             self.unfinished = False
+            self.stop, self.why = str(event.get("stop") or ""), str(event.get("error") or "")
+
+    def as_events(self) -> list[dict[str, Any]]:
+        """Events that give the same messages and state in a file that has none."""
+        told: list[dict[str, Any]] = [{"kind": "system", "content": self.system}] if self.system else []
+        if self.state:
+            told.append({"kind": "state", "state": self.state})
+        if self.summary is not None:
+            told.append({"kind": "compaction", "summary": self.summary, "digest": self.digest, "kept": []})
+        for entry in self._entries:
+            told.append({"kind": "message", "message": entry.message})
+            calls = entry.message.get("tool_calls", [])
+            told += [
+                {
+                    "kind": "result",
+                    "call_id": call["id"],
+                    "name": call["function"]["name"],
+                    "content": content,
+                }
+                for call, content in zip(calls, entry.results, strict=True)
+                if content is not None
+            ]
+        return told
+
+    @property
+    def length(self) -> int:
+        """Messages of the person and the model since the last summary."""
+        return len(self._entries)
 
     def messages(self) -> list[Message]:
         """The conversation without the system prompt: the summary, if there is one, and what followed."""
@@ -108,6 +147,14 @@ class History:
         calls = last.message["tool_calls"]
         return [call for call, content in zip(calls, last.results, strict=True) if content is None]
 
+    def _who_answers(self, event: dict[str, Any]) -> None:
+        """A turn's beginning says it again: a model of this computer is never mistaken for a provider's."""
+        model, address = event.get("model"), event.get("base_url")
+        if isinstance(model, str) and model:
+            self.model = model
+        if isinstance(address, str) and "base_url" not in self.state:
+            self.state = {**self.state, "base_url": address}
+
     def _add(self, message: Any, by_person: bool) -> None:
         if not _is_message(message):
             return
@@ -116,6 +163,9 @@ class History:
             self.turns += 1
             self.title = self.title or message["content"]
             self.unfinished = True
+            self.request, self.words, self.stop, self.why = message["content"], "", "", ""
+        elif message["role"] == "assistant":
+            self.words = message["content"] or self.words
         self._entries.append(Entry(message, [None] * len(calls)))
 
     def _answer(self, call_id: Any, content: Any) -> None:

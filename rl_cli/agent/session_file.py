@@ -4,7 +4,9 @@ Kinds of events (`kind`), each with `time`:
     session     id, model: the first line
     model       model: who answers from here on
     system      content: the system prompt from here on
-    message     message: of the person or the model; `by` where rl-cli itself wrote it
+    message     message: of the person or the model; `by` where rl-cli itself wrote it; at a turn's beginning also
+                model, base_url: who answers, once more, should the lines that said so be lost
+    partial     text: what the model had said of a message that never became complete; it is not told again
     call        call: it is about to run (on the disk before a call that executes or spends does)
     result      call_id, name, ok, seconds, content
     state       state: the draft config, the run, ... of the session
@@ -23,7 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 from rl_cli.agent.history import History
 from rl_cli.core.errors import BadUsage
-from rl_cli.core.files import append_jsonl, read_jsonl
+from rl_cli.core.files import append_jsonl, read_jsonl, write_atomic
+from rl_cli.core.redaction import redacted_json
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -65,9 +68,18 @@ class SessionFile:
         if self._first:
             append_jsonl(self.path, self._first)
             self._first = None
+        elif not _has_content(self.path):
+            self._write_again()
         event = _event(kind, **fields)
         append_jsonl(self.path, event, fsync=fsync)
         self.history.apply(event)
+
+    def _write_again(self) -> None:
+        """What we know of the conversation, where somebody deleted or emptied the file meanwhile."""
+        told = self.history.as_events()
+        rows = [_event("session", id=self.id, model=self.history.model), *(_event(**row) for row in told)]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(self.path, "".join(redacted_json(row) + "\n" for row in rows).encode())
 
     def close(self) -> None:
         """Gives the lock back. Closing twice does no harm."""
@@ -77,6 +89,13 @@ class SessionFile:
 def read_events(path: Path) -> Iterator[dict[str, Any]]:
     """The events of a session's file; lines that a crash tore are passed over."""
     return read_jsonl(path)
+
+
+def _has_content(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except FileNotFoundError:
+        return False
 
 
 def _event(kind: str, **fields: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rl_cli.agent.session_file import SessionFile, read_events
 from rl_cli.core.errors import BadUsage, did_you_mean
+from rl_cli.core.handwritten import short
 
 TURN = b'"kind": "message", "message": {"role": "user"'
 
@@ -73,10 +74,10 @@ def find_session(home: Path, name: str) -> Path:
     found = exact or [path for path in paths if name and path.stem.startswith(name)]
     if not found:
         hint = did_you_mean(name, [path.stem for path in paths[:20]])
-        raise BadUsage(f"there is no session '{name[:100]}'", f"{hint} rl-cli sessions list shows them")
+        raise BadUsage(f"there is no session '{short(name, 100)}'", f"{hint} rl-cli sessions list shows them")
     if len(found) > 1:
         ids = ", ".join(path.stem for path in found[:5])
-        raise BadUsage(f"'{name[:100]}' is the beginning of {len(found)} sessions", f"which of: {ids}")
+        raise BadUsage(f"'{short(name, 100)}' is the beginning of {len(found)} sessions", f"which of: {ids}")
     return found[0]
 
 
@@ -94,7 +95,9 @@ def _info(path: Path) -> SessionInfo:
     model, started, title = "", "", ""
     for event in read_events(path):
         if event.get("kind") == "session":
-            model, started = str(event.get("model", "")), str(event.get("time", ""))
+            started = str(event.get("time", ""))
+        if event.get("kind") in ("session", "model", "message"):
+            model = str(event.get("model") or model)
         message = event.get("message")
         if event.get("kind") == "message" and isinstance(message, dict) and message.get("role") == "user":
             title = str(message.get("content"))

@@ -59,10 +59,15 @@ def choose(
         history: Of the session that is gone on with.
 
     Raises:
-        BadUsage: No such model, no key; or an address of the session's that is not taken from a file.
+        BadUsage: No such model, no key; the session's is not known, or its address is not taken from a file.
     """
     from rl_cli.agent.models import choose_model, resolve_policy
 
+    if model is None and history and not history.model and history.messages():
+        raise BadUsage(
+            "who answered in this session is not known: its file is damaged",
+            "nothing was sent; choose who is to read it: --model provider/name",
+        )
     if model is None and history and history.model:
         model = history.model
         address = address or _address_again(history)
