@@ -22,6 +22,7 @@ from environments.agent_loop import Limits, LoopResult, StopReason
 from environments.base import Environment, Reward, Rollout, RolloutError, ScoredGroup, Task, advantages
 from environments.policies.base import Policy, PolicyError, Sampling
 from environments.tool_context import ToolContext
+from rl_cli.core.cuts import head
 from tools.dispatcher import ToolError, tool_schemas
 
 INFRASTRUCTURE = frozenset({"sandbox", "network"})
@@ -212,7 +213,9 @@ def _spoilt(result: LoopResult) -> RolloutError | None:
     if result.stop in (StopReason.INTERRUPTED, StopReason.BUDGET):
         return RolloutError(str(result.stop), "the rollout was ended from outside")
     broken = next((call for call in result.calls if call.error_type in INFRASTRUCTURE), None)
-    return RolloutError(str(broken.error_type), f"{broken.name}: {broken.result[:300]}") if broken else None
+    return (
+        RolloutError(str(broken.error_type), f"{broken.name}: {head(broken.result, 300)}") if broken else None
+    )
 
 
 def _checked(reward: Reward) -> Reward:

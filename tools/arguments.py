@@ -8,7 +8,9 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from rl_cli.core.cuts import head
 from rl_cli.core.errors import nearest
+from rl_cli.core.redaction import MASK, redact_text
 from tools.spec import ToolError, ToolSpec
 
 SHOWN = 60
@@ -61,14 +63,21 @@ def _parse(spec: ToolSpec, text: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        start = max(0, error.pos - SHOWN // 2)
-        near = text[start : error.pos + SHOWN // 2]
-        message = f"the arguments are not JSON: {error.msg} at character {error.pos}, near {_shown(near)}"
+        near = _shown(_near(text, error.pos))
+        message = f"the arguments are not JSON: {error.msg} at character {error.pos}, near {near}"
         raise ToolError("invalid_arguments", message, hint) from None
     except RecursionError:
         raise ToolError("invalid_arguments", "the arguments are nested too deeply", hint) from None
     except ValueError as error:  # a duplicate name, NaN, a number of thousands of digits
         raise ToolError("invalid_arguments", f"the arguments are not usable: {error}", hint) from None
+
+
+def _near(text: str, at: int) -> str:
+    """What stands around a place in a text, after its secrets were masked."""
+    before, masked = redact_text(text[:at]), redact_text(text)
+    if not masked.startswith(before):  # the place is within a secret
+        return MASK
+    return masked[max(0, len(before) - SHOWN // 2) : len(before) + SHOWN // 2]
 
 
 def _as_json(arguments: dict[str, Any]) -> bytes:
@@ -123,7 +132,7 @@ def _shown(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False, default=repr)
     except (ValueError, RecursionError, TypeError):
         text = type(value).__name__
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    return head(text, SHOWN, "...")
 
 
 def _type_name(schema: dict[str, Any]) -> str:

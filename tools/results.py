@@ -6,10 +6,12 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+from rl_cli.core.cuts import ends
 from rl_cli.core.errors import BadUsage, Refused, RlCliError
 from rl_cli.core.extras import explain_missing_module
 from rl_cli.core.files import write_atomic
 from rl_cli.core.json_text import plain, to_json
+from rl_cli.core.redaction import redact
 from tools.spec import ToolError
 
 SMALLEST = 600
@@ -81,6 +83,9 @@ def as_text(result: dict[str, Any], limit: int, overflow_dir: Path | None, tool:
     if len(whole) <= limit:
         return whole
     note = {"characters": len(whole), "file": _keep(whole, overflow_dir, tool)}
+    result = redact(result)  # before it is cut: of half a secret nothing is recognised
+    if len(masked := _shortened(result, len(whole), note)) <= limit:
+        return masked
     low, high = SHORTEST, len(whole)  # the longest texts may keep `low` characters, not `high`
     if len(_shortened(result, low, note)) > limit:
         return _ends_only(whole, limit, note, bool(result["ok"]))
@@ -88,15 +93,6 @@ def as_text(result: dict[str, Any], limit: int, overflow_dir: Path | None, tool:
         middle = (low + high) // 2
         low, high = (middle, high) if len(_shortened(result, middle, note)) <= limit else (low, middle)
     return _shortened(result, low, note)
-
-
-def ends(text: str, keep: int) -> str:
-    """Head and tail of a text, `keep` characters in all, and between them how much was left out."""
-    if len(text) <= keep:
-        return text
-    head = keep * 2 // 3
-    tail = text[len(text) - (keep - head) :]
-    return f"{text[:head]}\n[... {len(text) - keep} characters left out ...]\n{tail}"
 
 
 def _shortened(result: dict[str, Any], keep: int, note: dict[str, Any]) -> str:

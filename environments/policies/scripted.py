@@ -40,6 +40,7 @@ from environments.policies.base import (
     TextDelta,
     Usage,
 )
+from rl_cli.core.cuts import head
 from rl_cli.core.errors import BadUsage
 from rl_cli.core.messages import Message, assistant, tool_call
 
@@ -114,7 +115,7 @@ class ScriptedSession:
         left = (i for i, reply in enumerate(self._replies) if i not in used and _holds(reply.when, last))
         chosen = next(left, None)
         if chosen is None:
-            raise PolicyError(f"the script has no reply left for: {(last['content'] or '')[:200]}")
+            raise PolicyError(f"the script has no reply left for: {head(last['content'] or '', 200)}")
         reply = self._replies[chosen]
         results = {m["name"]: m["content"] for m in messages if m["role"] == "tool" and "name" in m}
         text = _fill(reply.text, results) if reply.text is not None else None

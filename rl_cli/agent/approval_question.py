@@ -2,8 +2,8 @@
 
 A model writes the arguments and some of the facts, so nothing in them may look like a part of the question:
 every line but the first of one stands behind a mark of its own, what would move the cursor or show nothing is
-written as an escape, and what is too long to read is cut with its true length. Secrets are masked before that:
-nobody would find the halves of one.
+written as an escape, and what is too long to read is cut with its true length. Secrets are masked before
+anything is wrapped or cut: nobody would recognise the parts of one.
 """
 
 from __future__ import annotations

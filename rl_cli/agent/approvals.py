@@ -15,6 +15,7 @@ from typing import Any
 from rl_cli.agent.approval_question import WILL, describe_call, visible
 from rl_cli.agent.approval_rules import UNKNOWN, Do, Rule, decide, default_for, exactly, scope_of
 from rl_cli.agent.terminal_question import ask_on_terminal
+from rl_cli.core.cuts import head, one_line
 from rl_cli.core.redaction import redact
 from rl_cli.core.settings import answers_file, config_folder, folder_file, user_file
 from rl_cli.core.settings import home as home_folder
@@ -158,7 +159,7 @@ def _reason(answer: str) -> str:
     said = rest if first.casefold().rstrip(",.:;") in NO else answer
     if not said.strip() or said.casefold() in NO:
         return "the person said no"
-    return f"the person said no: {visible(said.strip())[:500]}"
+    return f"the person said no: {visible(head(said.strip(), 500))}"
 
 
 def _named(rule: Rule | None) -> str:
@@ -168,4 +169,4 @@ def _named(rule: Rule | None) -> str:
     files = {"user": user_file(), "remembered": answers_file()}
     files |= {"folder": folder_file(), "trusted": folder_file()}
     where = f" in {files[rule.by]}" if rule.by in files else ""
-    return f"{visible(on_one_line(rule.to_settings()))[:300]}{where}"
+    return f"{visible(one_line(on_one_line(rule.to_settings()), 300))}{where}"

@@ -20,8 +20,9 @@ from rl_cli.agent.window import (
     tokens_of_messages,
     with_bounded_results,
 )
+from rl_cli.core.cuts import ends, head
 from rl_cli.core.messages import Message, system, user
-from tools.results import SMALLEST, ends
+from tools.results import SMALLEST
 
 SUMMARY_SECONDS = 180.0
 """A model that takes longer is not waited for."""
@@ -109,7 +110,7 @@ async def put_in_words(
     except PolicyError as error:
         log.debug("no summary from %s: %s", policy.name, error)
         return "", Usage()
-    return (completion.message["content"] or "").strip()[:LONGEST_WORDS], completion.usage
+    return head((completion.message["content"] or "").strip(), LONGEST_WORDS), completion.usage
 
 
 def compose(words: str, digest: dict[str, Any], limit: int | None) -> str:

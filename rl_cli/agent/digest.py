@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from rl_cli.core.cuts import one_line
 from rl_cli.core.messages import Message
 
 MOST_REQUESTS = 30
@@ -39,17 +40,17 @@ def add(digest: dict[str, Any], messages: list[Message], risks: Mapping[str, str
     for message in messages:
         text = message["content"] or ""
         if message["role"] == "user":
-            asked = _short(text, 400)
+            asked = one_line(text, 400)
             if not requests or requests[-1]["asked"] != asked:  # it is, where a turn was divided before
                 requests.append({"asked": asked, "answered": None})
         elif message["role"] == "assistant":
             if text and requests:
-                requests[-1]["answered"] = _short(text, 240)
+                requests[-1]["answered"] = one_line(text, 240)
             for call in message.get("tool_calls", []):
                 name, result = call["function"]["name"], _read(results.get(call["id"], ""))
                 runs |= _runs_in(result)
                 if risks.get(name, "read") != "read":
-                    what = f"{name}({_short(call['function']['arguments'], 200)}): {_outcome(result)}"
+                    what = f"{name}({one_line(call['function']['arguments'], 200)}): {_outcome(result)}"
                     done.append({"risk": risks[name], "what": what})
     changes = [row for row in done if row["risk"] == "write"]
     dropped = {id(row) for row in changes[:-MOST_CHANGES]}
@@ -89,9 +90,9 @@ def _listed(lines: list[str], longest: int | None) -> str:
 def _outcome(result: dict[str, Any]) -> str:
     if not result.get("ok"):
         error = result.get("error") if isinstance(result.get("error"), dict) else {}
-        return _short(f"{error.get('type', 'failed')}: {error.get('message', '')}", 200)  # type: ignore[union-attr]
+        return one_line(f"{error.get('type', 'failed')}: {error.get('message', '')}", 200)  # type: ignore[union-attr]
     told = {key: result[key] for key in TELLING if key in result}
-    return _short("done" + "".join(f", {key} {_text(value)}" for key, value in told.items()), 300)
+    return one_line("done" + "".join(f", {key} {_text(value)}" for key, value in told.items()), 300)
 
 
 def _runs_in(result: dict[str, Any]) -> dict[str, str]:
@@ -112,8 +113,3 @@ def _read(text: str) -> dict[str, Any]:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _short(text: str, limit: int) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"

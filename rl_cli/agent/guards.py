@@ -8,6 +8,7 @@ from itertools import groupby
 
 from environments.agent_loop import CallRecord, Stop, StopReason
 from environments.policies.base import Completion
+from rl_cli.core.cuts import one_line
 from rl_cli.core.messages import Message
 
 SAME_FAILURES = 3
@@ -102,4 +103,4 @@ def _waits(record: CallRecord) -> bool:
 
 def _message(record: CallRecord) -> str:
     error = json.loads(record.result).get("error", {})
-    return " ".join(str(error.get("message", error)).split())[:200]
+    return one_line(str(error.get("message", error)), 200)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from rl_cli.core.cuts import ends
 from rl_cli.core.json_text import to_json
 from rl_cli.core.messages import Message
-from tools.results import as_text, ends
+from tools.results import as_text
 
 ASCII_CHARACTERS_PER_TOKEN = 3.5
 """Of English, code and JSON; a little more than most tokenizers need."""

@@ -8,7 +8,7 @@ from typing import Any
 from rl_cli.cli.output import display_width
 from rl_cli.core.cuts import one_line
 from rl_cli.core.messages import ToolCall
-from rl_cli.core.redaction import redact_text
+from rl_cli.core.redaction import redact, redact_text
 
 FIGURES = (
     ("reward/mean", "reward"),
@@ -45,7 +45,7 @@ def turns_text(count: int) -> str:
 def call_line(call: ToolCall) -> str:
     """A call that begins."""
     function = call["function"]
-    return f"→ {function['name']}({one_line(function['arguments'] or '', 160)})"
+    return f"→ {one_line(function['name'], 100)}({one_line(function['arguments'] or '', 160)})"
 
 
 def result_line(name: str, ok: bool, result: str, seconds: float) -> str:
@@ -55,7 +55,7 @@ def result_line(name: str, ok: bool, result: str, seconds: float) -> str:
 
 def fold(result: str) -> str:
     """A tool result in at most one short line: what failed, or the few figures that matter."""
-    data = json.loads(result)
+    data = redact(json.loads(result))
     if not data.get("ok"):
         error = data.get("error", {})
         return one_line(f"{error.get('type')}: {error.get('message')}", 200)

@@ -9,7 +9,7 @@ from typing import Any
 
 from rl_cli.core.json_text import to_json
 from rl_cli.core.printable import printable
-from rl_cli.core.redaction import redacted_json
+from rl_cli.core.redaction import redact_text, redacted_json
 
 
 def say(text: str, error: bool = False) -> None:
@@ -67,7 +67,7 @@ def cell(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(cell(v) for v in value) or "-"
     text = value if isinstance(value, str) else to_json(value) if isinstance(value, dict) else str(value)
-    return printable(" ".join(text.split()))
+    return printable(" ".join(redact_text(text).split()))
 
 
 def display_width(text: str) -> int:

@@ -39,14 +39,14 @@ def list_command(
 ) -> None:
     """List the sessions, the one that was changed last first."""
     from rl_cli.agent.session_store import list_sessions
-    from rl_cli.cli.event_lines import shorten
+    from rl_cli.core.cuts import one_line
 
     found = list_sessions(home(), limit)
     if json_:
         print_json_lines(_row(info) for info in found)
         return
     rows = [
-        [info.id, info.turns, info.model, _moment(info.changed), shorten(info.title, 60)] for info in found
+        [info.id, info.turns, info.model, _moment(info.changed), one_line(info.title, 60)] for info in found
     ]
     columns = ["session", "turns", "model", "last used", "first request"]
     print_table(columns, rows, empty="no sessions yet: rl-cli chat")

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from rl_cli.core.errors import BadUsage, did_you_mean
+from rl_cli.core.handwritten import short
 
 COMMANDS = {
     "help": ("", "show this"),
@@ -52,7 +53,7 @@ def parse(line: str) -> Slash | None:
     if name is None:
         raise BadUsage(f"unknown command '/{word}'", did_you_mean(word, list(COMMANDS)))
     if argument and not COMMANDS[name][0]:
-        raise BadUsage(f"/{name} takes nothing, not '{argument[:60]}'")
+        raise BadUsage(f"/{name} takes nothing, not '{short(argument)}'")
     return Slash(name, argument)
 
 

@@ -10,6 +10,7 @@ from rl_cli.cli.event_lines import turns_text
 from rl_cli.cli.output import print_table
 from rl_cli.cli.slash import Slash, help_lines
 from rl_cli.core.errors import BadUsage
+from rl_cli.core.handwritten import short
 from rl_cli.core.json_text import to_json
 from rl_cli.runs.times import duration
 from rl_cli.spending.units import UNITS, in_words
@@ -101,7 +102,7 @@ def _approve(conversation: Conversation, argument: str) -> None:
         return
     known = [name for name in tool_specs(conversation.assistant.toolsets) if fnmatchcase(name, argument)]
     if not known:
-        raise BadUsage(f"no tool fits '{argument[:60]}'", "a name or a glob such as rl_start_*")
+        raise BadUsage(f"no tool fits '{short(argument)}'", "a name or a glob such as rl_start_*")
     approvals.allow_for_session(argument)
     say(f"Allowed in this session: {', '.join(known)}")
 

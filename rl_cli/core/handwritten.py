@@ -12,6 +12,7 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
+from rl_cli.core.cuts import one_line
 from rl_cli.core.errors import BadUsage
 from rl_cli.core.files import explain_os_error
 from rl_cli.core.printable import printable
@@ -118,5 +119,4 @@ def load_yaml(text: str, source: str, loader: Any = None) -> Any:
 
 def short(text: str, length: int = 60) -> str:
     """Text from a person or a file on one line of at most `length` characters, for a message."""
-    line = printable(" ".join(text[: 4 * length].split()))
-    return line if len(line) <= length else line[: length - 3] + "..."
+    return printable(one_line(text, length, "..."))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from rl_cli.core.cuts import head
 from rl_cli.core.masked_files import mask_file
 from rl_cli.core.redaction import StreamRedactor
 
@@ -23,8 +24,9 @@ def last_lines(path: Path, count: int = 20) -> list[str]:
     except FileNotFoundError:
         return []
     text = data.decode("utf-8", "replace")
-    lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
-    cleaned = [_ESCAPES.sub("", line).rstrip()[:2000] for line in lines]
+    whole = text.split("\n") if size <= TAIL_BYTES else text.split("\n")[1:]
+    lines = [line.rstrip("\r").rpartition("\r")[2] for line in whole]
+    cleaned = [head(_ESCAPES.sub("", line).rstrip(), 2000) for line in lines]
     return [line for line in cleaned if line][-count:]
 
 

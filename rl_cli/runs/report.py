@@ -15,6 +15,7 @@ from typing import Any
 
 from rl_cli.core.files import write_atomic
 from rl_cli.core.json_text import repair_surrogates
+from rl_cli.core.redaction import redact_text
 from rl_cli.runs.charts import Point, chart
 from rl_cli.runs.outcome import (
     WHICH,
@@ -321,7 +322,7 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         parts = [f"[{m.get('role')}] {m.get('content')}" if isinstance(m, dict) else str(m) for m in value]
         value = "\n".join(parts)
-    text = str(value if value is not None else "") or "(empty)"
+    text = redact_text(str(value if value is not None else "")) or "(empty)"
     cut = (
         f"\n… {len(text) - LONGEST_TEXT} more characters in samples.jsonl" if len(text) > LONGEST_TEXT else ""
     )

@@ -15,8 +15,9 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
+from rl_cli.core.cuts import one_line
 from rl_cli.core.own_process import redact_output
-from rl_cli.core.redaction import redact, redact_text
+from rl_cli.core.redaction import redact
 from rl_cli.runs.progress import Progress, Reader, Row, number
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import is_over
@@ -134,7 +135,7 @@ def _alert(run: RunDir, message: str) -> None:
 
 
 def _brief(error: Exception) -> str:
-    return f"{type(error).__name__}: {redact_text(' '.join(str(error).split()))[:200]}"
+    return f"{type(error).__name__}: {one_line(str(error), 200)}"
 
 
 def main(folder: str) -> int:

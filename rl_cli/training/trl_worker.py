@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rl_cli.config.edit import data_problem
 from rl_cli.config.tree import RunConfig
+from rl_cli.core.cuts import one_line
 from rl_cli.core.errors import BadUsage, RlCliError
 from rl_cli.core.extras import require_extra
 from rl_cli.core.files import explain_os_error
@@ -62,7 +63,7 @@ def _explain(error: Exception, run: RunDir) -> str:
         error = OSError(errno.ENOSPC, "no space left", str(run.path))
     if isinstance(error, OSError):
         return str(explain_os_error(error))
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
+    return f"{type(error).__name__}: {one_line(str(error), 500)}"
 
 
 def _leave(run: RunDir, code: int, outcome: str, reason: str) -> None:

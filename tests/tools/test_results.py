@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rl_cli.core.cuts import ends
 from tests.tools.calls import call, error
-from tools.results import as_text, ends
+from tools.results import as_text
 
 
 @pytest.mark.parametrize("quotes", [False, True])

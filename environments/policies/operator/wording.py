@@ -6,6 +6,8 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
+from rl_cli.core.cuts import one_line
+
 LIMIT = 2000
 """Characters of a request that are read. A longer one is not acted on: its end might take back its start."""
 
@@ -80,8 +82,7 @@ def clauses(text: str) -> list[Clause]:
 
 def shorten(text: str, length: int = 80) -> str:
     """On one line, at most `length` characters."""
-    text = " ".join(text.split())
-    return text if len(text) <= length else text[: length - 1] + "…"
+    return one_line(text, length)
 
 
 class Voice:
