@@ -95,8 +95,8 @@ async def _run_call(
 def _with_timed_approval(context: CallContext) -> tuple[CallContext, list[float]]:
     """A context for one call, and the list that takes the seconds its approval took.
 
-    Those are not the call's: its deadline is later by them. Where the person interrupted instead of answering,
-    the call is not run.
+    Those are not the call's: its deadline is later by them. Where the person interrupted
+    instead of answering, the call is not run.
     """
     waited: list[float] = []
     if context.approve is None:

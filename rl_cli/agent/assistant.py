@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from environments.agent_loop import CallRecord, Limits, LoopEvent, LoopResult, Stop, StopReason, run
-from environments.policies.base import Bounds, Completion, OnDelta, Policy, Sampling, Usage
+from environments.policies.base import Bounds, Completion, Delta, OnDelta, Policy, Sampling, Usage
 from rl_cli.agent.guards import REASONS, TRIES, in_a_circle, is_empty, was_cut
 from rl_cli.agent.policy_session import PolicySession
 from rl_cli.agent.recorder import Recorder
 from rl_cli.agent.session_file import SessionFile
 from rl_cli.agent.shortening import Shortening, shorten_conversation
 from rl_cli.agent.window import is_full, result_limit, with_bounded_results
+from rl_cli.core.cuts import one_line
 from rl_cli.core.json_text import repair_surrogates
 from rl_cli.core.messages import Message, system, user
 from tools.dispatcher import CallContext, tool_schemas
@@ -90,6 +91,7 @@ class Assistant:
         if any(call["function"]["name"] == START for call in self.session.history.unanswered()):
             self.state.pop("run_id", None)  # it may have started another one, which is then the newest
         self._kept = PolicySession()
+        self._recorder: Recorder | None = None
 
     async def turn(self, request: str) -> TurnResult:
         """Runs the loop on one request until the policy has nothing more to call.
@@ -103,7 +105,7 @@ class Assistant:
         """
         bounds, prompt = self.bounds(), self._system()
         self.state["refused"] = False
-        recorder = Recorder(self.session, self.state, self.toolsets)
+        recorder = self._recorder = Recorder(self.session, self.state, self.toolsets)
         if self.policy.name != self.session.history.model:
             self.session.record("model", model=self.policy.name)
         if prompt["content"] != self.session.history.system:
@@ -114,10 +116,12 @@ class Assistant:
         try:
             result = await self._answer(prompt, bounds, recorder)
         except asyncio.CancelledError:
+            recorder.cut_off()
             self.session.record("end", stop=StopReason.INTERRUPTED.value, error="cancelled")
             raise
         except Exception as error:
             with suppress(OSError):  # it may be the very reason
+                recorder.cut_off()
                 self.session.record(
                     "end", stop=StopReason.ERROR.value, error=f"{type(error).__name__}: {error}"
                 )
@@ -147,6 +151,7 @@ class Assistant:
         while True:
             result = await self._loop(prompt, bounds, recorder, tries)
             bounds = self.bounds() if result.stop is StopReason.DEADLINE else bounds
+            recorder.cut_off()
             recorder.not_run(result.messages)
             usage += result.usage
             again = await self._again(result, bounds, tries)
@@ -176,7 +181,7 @@ class Assistant:
             self._messages(prompt, limit),
             (self.policy, bounds, prompt["content"], limit),
             lambda: self.policy.open(
-                self.session.id, schemas, Sampling(temperature=None), self.on_delta, bounds
+                self.session.id, schemas, Sampling(temperature=None), self._heard, bounds
             ),
         )
         context = CallContext(
@@ -193,6 +198,13 @@ class Assistant:
         )
         limits = Limits(max_turns=max(0, MAX_TURNS - recorder.replies))
         return await run(self._kept, new, context, limits, on_event, before_request)
+
+    def _heard(self, delta: Delta) -> None:
+        """A policy's session outlives the turn in which it was opened."""
+        if self._recorder:
+            self._recorder.on_delta(delta)
+        if self.on_delta:
+            self.on_delta(delta)
 
     async def _again(self, result: LoopResult, bounds: Bounds, tries: _Tries) -> Usage | None:
         """Prepares another go of the loop, and returns what that took; None where the turn ends here."""
@@ -230,7 +242,7 @@ class Assistant:
 
         tries.cut += 1
         self._kept.spoil()
-        why = "; ".join(last.call_errors)[:300] or "the output limit was reached"
+        why = one_line("; ".join(last.call_errors), 300) or "the output limit was reached"
         if tries.cut < TRIES:
             self.session.record("message", by="rl-cli", message=user(render("cut_off", why=why)))
             return Usage()

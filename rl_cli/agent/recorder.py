@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from environments.agent_loop import AssistantMessage, CallRecord, LoopEvent, ToolFinished, ToolStarted
+from environments.policies.base import Delta, Retrying, TextDelta
 from rl_cli.agent.guards import is_empty
 from rl_cli.agent.session_file import SessionFile
+from rl_cli.core.json_text import repair_surrogates
 from rl_cli.core.messages import Message
 from tools.dispatcher import tool_specs
 
@@ -26,10 +28,13 @@ class Recorder:
         """Completions, empty ones included."""
         self.text = ""
         """The model's last words."""
+        self._streamed: list[str] = []
+        """Of a message that is not complete."""
 
     def __call__(self, event: LoopEvent) -> None:
         if isinstance(event, AssistantMessage):
             self.replies += 1
+            self._streamed.clear()
             if not is_empty(event.message):  # endpoints refuse a conversation with empty messages
                 self._session.record("message", message=event.message)
                 self.text = event.message["content"] or self.text
@@ -41,6 +46,19 @@ class Recorder:
             self.calls.append(record)
             self.keep_state()
             self._result(record.id, record.name, record.ok, record.result, seconds=round(record.seconds, 3))
+
+    def on_delta(self, delta: Delta) -> None:
+        """A piece of the message that comes next."""
+        if isinstance(delta, TextDelta):
+            self._streamed.append(delta.text)
+        elif isinstance(delta, Retrying):
+            self._streamed.clear()
+
+    def cut_off(self) -> None:
+        """Records what had been said of a message that will not become complete."""
+        if said := "".join(self._streamed).strip():
+            self._session.record("partial", text=repair_surrogates(said))
+        self._streamed.clear()
 
     def not_run(self, messages: list[Message]) -> None:
         """Records the results that the loop gave to calls without running them."""

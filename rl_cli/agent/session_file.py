@@ -4,7 +4,7 @@ Kinds of events (`kind`), each with `time`:
     session     id, model: the first line
     model       model: who answers from here on
     system      content: the system prompt from here on
-    message     message: of the person or the model; `by` where rl-cli itself wrote it; at a turn's beginning also
+    message     message: of the person or the model; `by` where rl-cli itself wrote it; where a turn begins also
                 model, base_url: who answers, once more, should the lines that said so be lost
     partial     text: what the model had said of a message that never became complete; it is not told again
     call        call: it is about to run (on the disk before a call that executes or spends does)

@@ -11,6 +11,7 @@ from rl_cli.cli.app import YesOption, run_async, single
 from rl_cli.cli.ask import AddressOption, ModelOption, SeedOption
 
 if TYPE_CHECKING:
+    from rl_cli.agent.history import History
     from rl_cli.cli.conversation import Conversation, Flags
 
 app = single()
@@ -65,9 +66,30 @@ def _greet(conversation: Conversation, resumed: bool) -> None:
     session = conversation.assistant.session
     said = f"Session {session.id}"
     if resumed:
-        from rl_cli.cli.event_lines import shorten, turns_text
+        from rl_cli.cli.event_lines import turns_text
+        from rl_cli.core.cuts import one_line
 
         history = session.history
-        said += f", {turns_text(history.turns)} so far: {shorten(history.title, 60)}"
-        said += " (the last one was cut off)" if history.unfinished else ""
+        said += f", {turns_text(history.turns)} so far: {one_line(history.title, 60)}"
     conversation.display.notice(f"{said} · /help for commands, Ctrl-D to leave")
+    if resumed:
+        for line in last_exchange(session.history):
+            conversation.display.aside(line)
+
+
+def last_exchange(history: History) -> list[str]:
+    """The last request, the words that answered it, and how that ended: short, one line each."""
+    from rl_cli.cli.session_text import ending_of
+    from rl_cli.core.cuts import one_line
+
+    if not history.request:
+        return []
+    ending = ending_of(history.stop, history.why) if history.stop else ""
+    if history.unfinished or history.why == "cancelled":
+        ending = "the last turn was cut off"
+    lines = [
+        f"> {one_line(history.request, 160)}",
+        one_line(history.words, 320),
+        f"({ending})" if ending else "",
+    ]
+    return [f"  {line}" for line in lines if line]

@@ -28,6 +28,9 @@ class JsonDisplay:
     def notice(self, text: str) -> None:
         self._write({"kind": "notice", "text": text})
 
+    def aside(self, text: str) -> None:
+        self.notice(text)
+
     def on_event(self, event: LoopEvent) -> None:
         if isinstance(event, AssistantMessage):
             self._flush()

@@ -15,8 +15,9 @@ T = TypeVar("T")
 class Interrupts:
     """Takes over the signals of this process; made inside the event loop, by the main task.
 
-    Ctrl-C at the prompt answers that. During a turn the first press sets `event`: a question is not answered, a
-    waiting tool returns, or else the turn ends. The second cancels the turn. SIGTERM and SIGHUP cancel the main task.
+    Ctrl-C at the prompt answers that. During a turn the first press sets `event`: a question is not answered,
+    a waiting tool returns, or else the turn ends. The second cancels the turn. SIGTERM and SIGHUP cancel the
+    main task.
     """
 
     def __init__(self, lines: LineReader) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,10 @@ def as_text(events: Iterable[dict[str, Any]]) -> Iterator[str]:
             yield str(event.get("text"))
         elif kind == "compaction":
             yield "(the turns before were summarised for the model)"
-        elif kind == "end" and event.get("error"):
-            yield f"({event.get('stop')}: {event['error']})"
+        elif kind == "partial":
+            yield f"\n{event.get('text')} …"
+        elif kind == "end" and (ending := ending_of(event.get("stop"), event.get("error"))):
+            yield f"({ending})"
 
 
 def as_row(path: Path) -> dict[str, Any]:
@@ -46,11 +49,38 @@ def as_row(path: Path) -> dict[str, Any]:
 
 def as_markdown(path: Path) -> str:
     """The same to read, without the system prompt."""
-    history = _whole(path)
-    parts = [f"# Session {path.stem}\n\nAnswered by {history.model}."]
+    history, asides = History(), defaultdict[int, list[str]](list)
+    for event in read_events(path):
+        if event.get("kind") != "compaction":
+            history.apply(event)
+            asides[history.length] += _aside(event)
+    parts = [f"# Session {path.stem}\n\nAnswered by {history.model}.", *asides[0]]
+    number = 0
     for message in history.messages():
+        if message["role"] != "tool":
+            parts += asides[number] if number else []
+            number += 1
         parts += _markdown(message)
+    parts += asides[number] if number else []
     return "\n\n".join(parts) + "\n"
+
+
+def ending_of(stop: object, why: object) -> str:
+    """How a turn ended, for a person; "" where it simply finished."""
+    if stop in ("finished", "declined", None):
+        return ""
+    if why == "cancelled":
+        return "cut off: the conversation was ended meanwhile"
+    said = str(stop).replace("_", " ")
+    return f"{said}: {why}" if why and why != stop else said
+
+
+def _aside(event: dict[str, Any]) -> Iterator[str]:
+    """What belongs to the conversation and is no message of it."""
+    if event.get("kind") == "partial":
+        yield f"## Assistant\n\n{event.get('text')} …"
+    elif event.get("kind") == "end" and (ending := ending_of(event.get("stop"), event.get("error"))):
+        yield f"*({ending})*"
 
 
 def _markdown(message: Message) -> Iterator[str]:

@@ -50,6 +50,10 @@ class TextDisplay:
         else:
             self.screen.line(text)
 
+    def aside(self, text: str) -> None:
+        """A line that matters less."""
+        self.screen.line(text, dim=True)
+
     def on_event(self, event: LoopEvent) -> None:
         if isinstance(event, TurnStarted):
             self._doing = {"": ("waiting for the model", time.monotonic())}

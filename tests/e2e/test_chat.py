@@ -44,6 +44,8 @@ def test_a_chat_greets_answers_knows_what_was_said_and_can_be_gone_on_with(home:
             assert chat.code() == 0
         with Terminal("chat", "--resume", session[:-2]) as chat:
             chat.expect(f"Session {session}, 2 turns so far: hello")
+            chat.expect("  > again")
+            chat.expect("  You said 2: 'again'.")
             chat.say("a third time")
             chat.expect("You said 3: 'a third time'.")
             chat.say("/quit")
@@ -82,6 +84,10 @@ def test_agt_30_ctrl_c_ends_a_model_call_that_hangs():
             chat.say("/quit")
             assert chat.code() == 0
         assert len(server.requests) == 2
+        shown = rl_cli("sessions", "show", "latest").out
+        assert "\n> tell me\n\nHalf …\n(interrupted)\n\n> again\n\nI am back.\n" in shown
+        exported = rl_cli("sessions", "export", "latest").out
+        assert "tell me\n\n## Assistant\n\nHalf …\n\n*(interrupted)*\n\n## Request\n\nagain" in exported
         server.set([Reply("Half", fault=Fault("hang", 2))])
         asking = subprocess.Popen(
             command("ask", "tell me", *endpoint(server)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
@@ -260,6 +266,10 @@ def test_whatever_ends_the_chat_the_session_is_kept(end: signal.Signals, home: P
             chat.expect("Half")
             chat.process.send_signal(end)
             assert chat.code(10) == 130
+        with Terminal("chat", "--resume", "latest", *endpoint(server)) as again:
+            again.expect("  > tell me")
+            again.expect("  Half")
+            again.expect("(the last turn was cut off)")
         told = rl_cli("ask", "go on", "--session", "latest", *endpoint(server))
     assert (told.code, "Whole." in told.out) == (0, True)
     assert [m["content"] for m in server.requests[-1].body["messages"][1:]] == ["tell me", "go on"]
