@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from environments.agent_loop import (
@@ -25,7 +26,7 @@ from environments.agent_loop import (
 from environments.policies.base import Completion, FinishReason, PolicyError, Sampling, Usage
 from environments.policies.scripted import ScriptedPolicy
 from rl_cli.core.messages import Message, assistant, tool_call, user
-from tools.dispatcher import CallContext, tool, tool_schemas
+from tools.dispatcher import ApprovalRequest, CallContext, Verdict, tool, tool_schemas
 
 TOOLSETS = ("math", "loop-tests")
 _running: list[str] = []
@@ -175,6 +176,37 @@ def test_an_interruption_cancels_a_tool_that_does_not_listen(tmp_path: Path, mon
     assert result.stop is StopReason.INTERRUPTED
     assert [r.error_type for r in result.calls] == ["interrupted", "interrupted"]
     assert not _running
+
+
+@pytest.mark.parametrize("name", ["slow_echo", "exclusive_echo"])
+def test_one_interruption_at_a_question_answers_all_calls_of_the_turn_as_not_run(
+    tmp_path: Path, name: str
+) -> None:
+    script = tmp_path / "script.yaml"
+    thirty = calls(*((name, {"text": str(n)}) for n in range(30)))
+    script.write_text(yaml.safe_dump([thirty, {"text": "never said"}]))
+    asked: list[str] = []
+    pressed, one_at_a_time = asyncio.Event(), asyncio.Lock()
+
+    async def ask(request: ApprovalRequest) -> Verdict:
+        async with one_at_a_time:
+            if not pressed.is_set():
+                asked.append(request.arguments["text"])
+                asyncio.get_running_loop().call_soon(pressed.set)
+                await pressed.wait()
+            return Verdict(False, "no answer")
+
+    async def main() -> LoopResult:
+        async with ScriptedPolicy(script).open("r", [], Sampling()) as session:
+            return await run(session, [user("go")], context(caller="chat", approve=ask, interrupted=pressed))
+
+    _started.clear()
+    result = asyncio.run(main())
+    assert result.stop is StopReason.INTERRUPTED
+    assert asked == ["0"]
+    assert _started == []
+    assert [r.error_type for r in result.calls] == ["interrupted"] * 30
+    assert all("not run" in r.result for r in result.calls)
 
 
 class Replies:
