@@ -24,7 +24,10 @@ async def events(response: Any) -> AsyncGenerator[Any, None]:
     if "html" in kind:
         raise PolicyError(ELSEWHERE)
     if "json" in kind:
-        body = json.loads(await response.read())
+        try:
+            body = json.loads(await response.read())
+        except RecursionError as error:
+            raise CutStream("it is nested too deeply") from error
         if not isinstance(body, dict) or "choices" in body:
             raise PolicyError(ELSEWHERE)
         for event in events_of(body):
@@ -43,7 +46,7 @@ def _event(data: str) -> Any:
         return {"type": "message_stop"}
     try:
         return json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CutStream("the stream holds something that is no event") from error
 
 

@@ -32,6 +32,7 @@ from environments.policies.endpoints.errors import CutStream, Refusal, classify
 from environments.policies.endpoints.token_estimate import ASCII_PER_TOKEN, request_tokens
 from rl_cli.core.messages import Message
 
+ANTHROPIC_URL = "https://api.anthropic.com"
 CONNECT_SECONDS = 10.0
 SILENCE_SECONDS = 600.0
 """A server that says nothing for so long is given up."""
@@ -186,23 +187,25 @@ def _client(endpoint: Endpoint) -> Any:
     import anthropic
     import httpx2
 
+    from environments.policies.endpoints.guarded_http import guarded_client
+
     key = endpoint.api_key or "none"
-    base_url = endpoint.base_url
+    base_url = (endpoint.base_url or ANTHROPIC_URL).rstrip("/").removesuffix("/v1")  # the SDK adds it
     headers = dict(endpoint.headers)
-    if base_url and not is_anthropic(endpoint):
+    if not is_anthropic(endpoint):
         headers = {"x-api-key": key, **headers}
-    if base_url:
-        base_url = base_url.rstrip("/").removesuffix("/v1")  # the SDK adds it
     timeout = httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
-    http = anthropic.DefaultAsyncHttpxClient(timeout=timeout, trust_env=not endpoint.is_loopback)
-    return anthropic.AsyncAnthropic(
+    client = anthropic.AsyncAnthropic(
         api_key=key,
         base_url=base_url,
         max_retries=0,
         timeout=timeout,
         default_headers=headers,
-        http_client=http,
+        http_client=guarded_client(anthropic.DefaultAsyncHttpxClient, endpoint, timeout),
     )
+    if not is_anthropic(endpoint):  # what the SDK reads from the environment is nobody else's business
+        client._custom_headers = headers
+    return client
 
 
 def _is_about_thinking(error: Refusal) -> bool:

@@ -78,8 +78,9 @@ class Refusal(PolicyError):
 
 def classify(error: Exception, endpoint: Endpoint) -> Failure | None:
     """What an exception of a request means; None where it is not about the endpoint (a bug of ours)."""
-    if isinstance(error, PolicyError):
-        return Failure(error, billed=True)
+    told = next((e for e in (error, error.__cause__) if isinstance(e, PolicyError)), None)
+    if told is not None:  # our own words; an SDK may have wrapped them
+        return Failure(told, billed=not isinstance(told, Refusal))
     if isinstance(error, CutStream | json.JSONDecodeError | UnicodeDecodeError):
         reason = str(error) if isinstance(error, CutStream) else "it is not what an answer looks like"
         return _failed(f"the answer of {endpoint.provider} was lost: {reason}", retry=True, billed=True)
@@ -99,7 +100,7 @@ def classify(error: Exception, endpoint: Endpoint) -> Failure | None:
 
 def cleaned(text: str) -> str:
     """At most 200 characters of a server's words, in one line, without secrets and accounts."""
-    text = redact_text(" ".join(text.split()))
+    text = " ".join(redact_text(text).split())
     text = _ACCOUNT.sub("[account]", text)
     text = "".join(c for c in text if c.isprintable())
     return text if len(text) <= SHOWN else text[: SHOWN - 3].rstrip() + "..."

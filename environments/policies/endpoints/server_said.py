@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import email.utils
 import json
+import math
 import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from rl_cli.core.cuts import head
 
 STATUS_OF_TYPE = {
     "invalid_request_error": 400,
@@ -89,7 +92,7 @@ def asked_wait(headers: Mapping[str, str], message: str = "") -> float | None:
             seconds = float(headers.get(header, "")) * unit
         except ValueError:
             continue
-        if seconds == seconds:  # not NaN
+        if math.isfinite(seconds):
             return seconds
     if date := headers.get("retry-after"):
         try:
@@ -97,7 +100,8 @@ def asked_wait(headers: Mapping[str, str], message: str = "") -> float | None:
         except (TypeError, ValueError, OverflowError):
             return None
     if found := _TRY_AGAIN_IN.search(message):
-        return sum(float(n) * _UNITS[unit.lower()] for n, unit in _PART.findall(found[1]))
+        seconds = sum(float(n) * _UNITS[unit.lower()] for n, unit in _PART.findall(found[1]))
+        return seconds if math.isfinite(seconds) else None
     return None
 
 
@@ -108,13 +112,13 @@ def _message(value: Any) -> str:
     if isinstance(value, list):  # FastAPI: [{"loc": [...], "msg": ..., "input": the request}]
         return "; ".join(_item(item) for item in value[:5])
     if isinstance(value, dict):
-        return _message(value.get("message") or value.get("msg") or json.dumps(value)[:500])
-    return "" if value is None else str(value)[:500]
+        return _message(value.get("message") or value.get("msg") or head(json.dumps(value), 500))
+    return "" if value is None else head(str(value), 500)
 
 
 def _item(item: Any) -> str:
     if not isinstance(item, dict):
-        return str(item)[:200]
+        return head(str(item), 200)
     where = ".".join(str(part) for part in item.get("loc", ()) if part != "body")
     return f"{where}: {item.get('msg', '')}" if where else str(item.get("msg", ""))
 

@@ -33,6 +33,7 @@ from rl_cli.core.messages import Message
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+OPENAI_URL = "https://api.openai.com/v1"
 ASSUMED_OUTPUT = 8192
 """Tokens that are reserved for an answer that nothing limits."""
 
@@ -186,21 +187,25 @@ class OpenAIChatSession:
 
 
 def open_client(endpoint: Endpoint) -> AsyncOpenAI:
-    """The SDK's client: without retries of its own, without a proxy to this computer."""
+    """The SDK's client: without retries of its own, for this endpoint only."""
     import httpx2
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-    http = DefaultAsyncHttpxClient(trust_env=False) if endpoint.is_loopback else None
+    from environments.policies.endpoints.guarded_http import guarded_client
+
+    timeout = httpx2.Timeout(600, connect=10)
+    headers = dict(endpoint.headers)
     client = AsyncOpenAI(
         api_key=endpoint.api_key or "none",
-        base_url=endpoint.base_url,
+        base_url=endpoint.base_url or OPENAI_URL,
         max_retries=0,
-        timeout=httpx2.Timeout(600, connect=10),
-        default_headers=dict(endpoint.headers) or None,
-        http_client=http,
+        timeout=timeout,
+        default_headers=headers,
+        http_client=guarded_client(DefaultAsyncHttpxClient, endpoint, timeout),
     )
-    if not is_openai(endpoint):  # the account's ids are nobody else's business
-        client.organization = client.project = None
+    if not is_openai(endpoint):  # what the SDK reads from the environment is nobody else's business
+        client.organization = client.project = client.admin_api_key = None
+        client._custom_headers = headers
     return client
 
 
@@ -218,7 +223,7 @@ def _counted(answer: Assembled, estimate: int) -> Usage:
 def _loads(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         if '"error"' in text[:20]:  # an error with quotes in its text, put into JSON by hand
             raise StreamedError(text) from None
         raise CutStream("it is not JSON") from None
