@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from itertools import groupby
+from typing import Any
 
 from environments.agent_loop import CallRecord, Stop, StopReason
 from environments.policies.base import Completion
@@ -13,6 +14,10 @@ from rl_cli.core.messages import Message
 
 SAME_FAILURES = 3
 """The same call, failed this often in a row."""
+UNKNOWN_TOOLS = 8
+"""Calls of tools that do not exist, in a row."""
+FAILURES = 12
+"""Calls that failed in a row, whatever was called."""
 ROUNDS = 4
 """So often in a row the same calls, one to LONGEST_ROUND of them, brought the same results."""
 LONGEST_ROUND = 4
@@ -39,7 +44,9 @@ def in_a_circle(records: Sequence[CallRecord]) -> Stop | None:
     if len(failures) >= SAME_FAILURES:
         why = f"{last.name} failed {len(failures)} times in a row with the same arguments: {_message(last)}"
         return Stop(StopReason.STUCK, why)
-    seen = [(*_call(record), record.result) for record in records if not _waits(record)]
+    if why := _only_failures(records):
+        return Stop(StopReason.STUCK, why)
+    seen = [_effect(record) for record in records if not _waits(record)]
     for length in range(1, LONGEST_ROUND + 1):
         end = seen[-ROUNDS * length :]
         if len(end) == ROUNDS * length and len(set(end)) <= length and not _waits(last):
@@ -47,6 +54,22 @@ def in_a_circle(records: Sequence[CallRecord]) -> Stop | None:
             calls = "the same results" if length == 1 else f"only {len(set(end))} different results"
             why = f"the last {len(end)} calls, of {names}, brought {calls}"
             return Stop(StopReason.STUCK, why)
+    return None
+
+
+def _only_failures(records: Sequence[CallRecord]) -> str | None:
+    """Where nothing that was tried in the last few replies has worked, in one line."""
+    failures = _run_of(records, lambda r: not r.ok)
+    unknown = _run_of(failures, lambda r: r.error_type == "unknown_tool")
+    for run, most, what in (
+        (unknown, UNKNOWN_TOOLS, "were of tools that do not exist"),
+        (failures, FAILURES, "failed"),
+    ):
+        replies = sum(1 for _ in groupby(run, key=lambda record: record.turn))
+        if len(run) >= most and replies >= SAME_FAILURES:  # it was told so, and went on
+            return (
+                f"the last {len(run)} calls {what}; the last one, {run[-1].name[:100]}: {_message(run[-1])}"
+            )
     return None
 
 
@@ -92,15 +115,30 @@ def _call(record: CallRecord) -> tuple[str, str]:
     return record.name, arguments
 
 
+def _effect(record: CallRecord) -> tuple[str, str, str]:
+    """What two calls have in common that bring nothing new. To wait for a run that has ended is one, however
+    it is worded."""
+    result = _object(record.result)
+    if result.get("why") == "end":
+        run = result.get("run")
+        return record.name, "a run that has ended", str(run.get("id") if isinstance(run, dict) else run)
+    return (*_call(record), record.result)
+
+
 def _waits(record: CallRecord) -> bool:
     """A wait may well end with nothing new; it costs nothing, and the supervisor watches the run."""
+    waited = _object(record.arguments).get("wait") is True
+    return waited and _object(record.result).get("why") not in (None, "end")
+
+
+def _object(text: str) -> dict[str, Any]:
     try:
-        arguments = json.loads(record.arguments or "{}")
+        value = json.loads(text)
     except (ValueError, RecursionError):
-        return False
-    return isinstance(arguments, dict) and arguments.get("wait") is True
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _message(record: CallRecord) -> str:
-    error = json.loads(record.result).get("error", {})
-    return one_line(str(error.get("message", error)), 200)
+    error = _object(record.result).get("error", {})
+    return one_line(str(error.get("message", error) if isinstance(error, dict) else error), 200)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +24,15 @@ def one_a_turn(records: list[CallRecord]) -> list[CallRecord]:
     return [replace(r, turn=i) if r.turn < 0 else r for i, r in enumerate(records)]
 
 
+def waited(why: str, run: int = 0, decision: int = 0) -> CallRecord:
+    arguments = json.dumps({"wait": True, "decision": f"it goes on {decision}"})
+    return record("rl_check_status", arguments, result=json.dumps({"why": why, "run": {"id": f"run-{run}"}}))
+
+
+def unknown(number: int) -> CallRecord:
+    return replace(record(f"tool_{number}", ok=False), error_type="unknown_tool")
+
+
 FAILED = record("read", '{"path": "a"}', ok=False)
 
 
@@ -38,7 +48,19 @@ FAILED = record("read", '{"path": "a"}', ok=False)
         ([record("look")] * 3, False),
         ([record("look")] * 4, True),
         ([record("look", result=f'{{"n": {n}}}') for n in range(9)], False),
-        ([record("rl_check_status", '{"wait": true}')] * 9, False),
+        ([waited("due")] * 9, False),
+        ([waited("alert")] * 9, False),
+        ([waited("end")] * 3, False),
+        ([waited("end")] * 4, True),
+        ([waited("end", decision=n) for n in range(4)], True),
+        ([waited("end", run=n) for n in range(9)], False),
+        ([unknown(n) for n in range(7)], False),
+        ([unknown(n) for n in range(8)], True),
+        ([unknown(n) for n in range(7)] + [record("look")], False),
+        ([replace(unknown(n), turn=n // 10) for n in range(20)], False),
+        ([replace(unknown(n), turn=n // 10) for n in range(21)], True),
+        ([record("read", f'{{"path": {n}}}', ok=False) for n in range(11)], False),
+        ([record("read", f'{{"path": {n}}}', ok=False) for n in range(12)], True),
         ([record("rl_check_status", '{"wait": false}')] * 4, True),
         ([record("rl_check_status", '{"wait": true}', ok=False)] * 3, True),
         ([record("look", "[not json")] * 4, True),
