@@ -44,8 +44,8 @@ def in_a_circle(records: Sequence[CallRecord]) -> Stop | None:
     if len(failures) >= SAME_FAILURES:
         why = f"{last.name} failed {len(failures)} times in a row with the same arguments: {_message(last)}"
         return Stop(StopReason.STUCK, why)
-    if why := _only_failures(records):
-        return Stop(StopReason.STUCK, why)
+    if nothing_works := _only_failures(records):
+        return Stop(StopReason.STUCK, nothing_works)
     seen = [_effect(record) for record in records if not _waits(record)]
     for length in range(1, LONGEST_ROUND + 1):
         end = seen[-ROUNDS * length :]
@@ -116,8 +116,7 @@ def _call(record: CallRecord) -> tuple[str, str]:
 
 
 def _effect(record: CallRecord) -> tuple[str, str, str]:
-    """What two calls have in common that bring nothing new. To wait for a run that has ended is one, however
-    it is worded."""
+    """Equal for calls that bring the same. All waits for a run that has ended do, however they are worded."""
     result = _object(record.result)
     if result.get("why") == "end":
         run = result.get("run")
