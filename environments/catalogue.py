@@ -25,7 +25,7 @@ from typing import IO, Any
 from environments.base import Environment
 from rl_cli.core.errors import BadUsage, Refused, RlCliError, WorkFailed, did_you_mean
 from rl_cli.core.handwritten import read_bytes, short
-from rl_cli.core.own_process import without_secrets
+from rl_cli.core.own_process import provider_keys, without_secrets
 from rl_cli.core.processes import TREE, ProcessIdentity, kill_tree, python_module
 
 DESCRIBE_SECONDS = 120
@@ -121,7 +121,8 @@ def describe(
     arguments = [name, json.dumps(options or {})]
     arguments += [str(Path(extra_dir).resolve())] if extra_dir is not None else []
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as log:
-        code = _run_describer(arguments, out, log, {} if info.builtin else without_secrets(os.environ, "HF_"))
+        hidden = provider_keys(os.environ) if info.builtin else without_secrets(os.environ, "HF_")
+        code = _run_describer(arguments, out, log, hidden)
         out.seek(0)
         log.seek(0)
         said, printed = out.read(), log.read().decode("utf-8", "replace")

@@ -14,8 +14,9 @@ from tests.components import MISSING, leave_out
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-# In the background SIGINT is ignored, and then every command that the suite starts would ignore it too.
+# In the background SIGINT is ignored, under nohup SIGHUP; what the suite starts would ignore them too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "WANDB_API_KEY")
 
 

@@ -19,16 +19,21 @@ def redact_output() -> None:
     sys.stdout, sys.stderr = redact_stream(sys.stdout), redact_stream(sys.stderr)
 
 
+def provider_keys(environment: Mapping[str, str], keep: Collection[str] = ()) -> list[str]:
+    """The variables that hold keys of providers, which a process that runs a person's code does not get."""
+    return [name for name in environment if _PROVIDER_KEY.fullmatch(name) and name not in keep]
+
+
 def drop_keys(keep: Collection[str] = ()) -> None:
     """Takes the keys of providers out of this process's environment; they are still masked.
 
-    For processes that run a person's own code or other people's: neither it nor what it starts sees a key.
+    What the process was started with stays readable in /proc: whoever starts it leaves out what it can.
 
     Args:
         keep: Names of variables that are needed.
     """
     keep_environment()
-    for name in [name for name in os.environ if _PROVIDER_KEY.fullmatch(name) and name not in keep]:
+    for name in provider_keys(os.environ, keep):
         del os.environ[name]
 
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from rl_cli.core.own_process import provider_keys
 from rl_cli.core.processes import TREE, ProcessIdentity
 
 MAX_THREADS = 4
@@ -70,10 +71,11 @@ def own_identity() -> ProcessIdentity:
 
 
 def worker_environment() -> dict[str, str | None]:
-    """Variables that every worker gets, on top of those it inherits."""
+    """Variables of every worker, on top of those it inherits; keys of providers (None) it does not get."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = os.environ.get("OMP_NUM_THREADS") or str(min(cores, MAX_THREADS))
-    return {"OMP_NUM_THREADS": threads, "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
+    ours = {"OMP_NUM_THREADS": threads, "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
+    return ours | dict.fromkeys(provider_keys(os.environ))
 
 
 def how_it_ended(code: int) -> str:

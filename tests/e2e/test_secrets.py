@@ -178,7 +178,7 @@ def test_sec_10_a_persons_environment_is_handed_no_key_of_a_provider(home: Path,
     assert described.code == 0, described.err
     said = described.rows()[0]["example"]["messages"][0]["content"]
     assert "OPENAI_API_KEY" not in said
-    assert f"ACME_TOKEN={MASK}" in said
+    assert "ACME_TOKEN" not in said
     assert "HOME=" in said
     listed = rl_cli("envs", "list", cwd=folder)
     shown = rl_cli("envs", "show", "leaky", cwd=folder)
