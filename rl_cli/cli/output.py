@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rl_cli.core.json_text import to_json
-from rl_cli.core.printable import printable
+from rl_cli.core.printable import printable, printable_json
 from rl_cli.core.redaction import redact_text, redacted_json
 
 
@@ -19,7 +19,12 @@ def say(text: str, error: bool = False) -> None:
 
 def print_json(value: Any) -> None:
     """One JSON object on one line."""
-    print(redacted_json(value))
+    print(for_stdout(redacted_json(value)))
+
+
+def for_stdout(json_text: str) -> str:
+    """JSON as it is for programs; at a terminal, with what that would obey escaped."""
+    return printable_json(json_text) if sys.stdout.isatty() else json_text
 
 
 def print_json_lines(rows: Iterable[Any]) -> None:
@@ -51,9 +56,10 @@ def print_table(
 
 def print_fields(fields: dict[str, Any]) -> None:
     """One `name  value` line per field."""
-    width = max((display_width(name) for name in fields), default=0)
-    for name, value in fields.items():
-        print(f"{name}{' ' * (width - display_width(name))}  {cell(value)}")
+    shown = [(cell(name), cell(value)) for name, value in fields.items()]
+    width = max((display_width(name) for name, _ in shown), default=0)
+    for name, text in shown:
+        print(f"{name}{' ' * (width - display_width(name))}  {text}")
 
 
 def cell(value: Any) -> str:

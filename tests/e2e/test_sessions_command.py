@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.cli import rl_cli
+from tests.e2e.terminal import Terminal
 from tests.wire.server import Call, Reply, WireServer
 
 KEY = "sk-test-AAAABBBBCCCCDDDD"
@@ -93,3 +94,29 @@ def test_without_sessions_it_says_how_to_begin_one():
     ):
         told = rl_cli(*words)
         assert (told.code, "there are no sessions yet" in told.err) == (2, True)
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b5n\u202eabc"
+
+
+def test_an_export_never_moves_the_cursor(home: Path):
+    with WireServer([Reply(f"It says {HOSTILE}.")]) as server:
+        assert rl_cli("ask", "hi", "--model", "openai/m", "--base-url", server.openai_url).code == 0
+    piped = rl_cli("sessions", "export", "latest")
+    assert "It says \ufffd]0;owned\ufffd\ufffd[2J\ufffd5n\ufffdabc." in piped.out
+    rows = [
+        json.loads(line)
+        for line in rl_cli("sessions", "export", "latest", "--format", "jsonl").out.splitlines()
+    ]
+    assert rows[0]["messages"][-1]["content"] == f"It says {HOSTILE}."
+    commands = [
+        ["export", "latest"],
+        ["export", "latest", "--format", "jsonl"],
+        ["show", "latest"],
+        ["show", "latest", "--json"],
+        ["list", "--json"],
+    ]
+    for words in commands:
+        with Terminal("sessions", *words) as terminal:
+            assert terminal.code() == 0
+            assert not set(terminal.raw) & set("\x1b\x07\x9b\u202e"), words
