@@ -11,6 +11,7 @@ import typer
 
 from rl_cli.cli.app import JsonOption, YesOption, group
 from rl_cli.cli.output import cell, print_fields, print_json, print_json_lines, print_table, say
+from rl_cli.core.cuts import one_line
 from rl_cli.core.errors import BadUsage, WorkFailed, did_you_mean
 from rl_cli.core.json_text import to_json
 from rl_cli.core.printable import printable
@@ -48,11 +49,10 @@ def list_command(
 
 def _row(row: dict[str, Any]) -> list[Any]:
     started = str(row["started"] or "-")[:16].replace("T", " ")
-    reason = cell(row["reason"] or "")
-    short = reason if len(reason) <= 60 else reason[:59] + "…"
+    reason = one_line(cell(row["reason"] or ""), 60)
     steps = f"{cell(row['step'])}/{cell(row['total_steps'])}"
     accuracies = (row["eval"]["initial"], row["eval"]["final"])
-    return [row["id"], row["backend"], row["state"], steps, *accuracies, started, short]
+    return [row["id"], row["backend"], row["state"], steps, *accuracies, started, reason]
 
 
 @app.command("show")
@@ -97,6 +97,7 @@ def start_command(
     from rl_cli.config.edit import resolve
     from rl_cli.config.machine import can_train
     from rl_cli.runs.launch import start_run
+    from rl_cli.spending.estimates import budget_warning
 
     settings = load_settings()
     wanted = _changes(changes or [], backend)
@@ -109,7 +110,10 @@ def start_command(
         possible, why_not = can_train(resolved.profile)
         if not possible:
             raise BadUsage(f"this cannot be trained here: {why_not}", "rl-cli envs list shows what can")
+    warning = budget_warning(resolved, ensure_home(), settings)
     started = start_run(resolved, ensure_home())
+    if warning:
+        print(f"warning: {warning}", file=sys.stderr)
     if json_:
         print_json(started.summary())
     else:

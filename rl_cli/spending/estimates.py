@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rl_cli.config.profiles import load_profile
-from rl_cli.core.files import read_json
-from rl_cli.spending.rates import Rate, longest
+from rl_cli.config.warm_start import must_be_built
+from rl_cli.spending.earlier import earlier_runs, earlier_tests
+from rl_cli.spending.limits import Limits
+from rl_cli.spending.rates import Rate, longest, rate_here, with_run_budget
+from rl_cli.spending.units import time_in_words
 from tools.spec import Estimate
 
 if TYPE_CHECKING:
     from rl_cli.config.tree import RunConfig
-
-LOOK_BACK = 200
-"""Runs, or tests, that are looked through, newest first."""
-ENOUGH = 5
-"""Of one kind, that the median is taken of."""
+    from rl_cli.core.settings import Settings
 
 
 def estimate_run(config: RunConfig, home: str | Path, rate: Rate) -> Estimate:
@@ -27,54 +24,75 @@ def estimate_run(config: RunConfig, home: str | Path, rate: Rate) -> Estimate:
     seconds, basis = run_seconds(config, home)
     bound = longest(config, rate)
     if bound is not None and (seconds is None or bound < seconds):
-        seconds, basis = bound, "at most: the run's budget ends it then"
+        seconds, basis = bound, too_long(config, home, rate) or "at most: the run's budget ends it then"
     return _estimate(seconds, basis, rate)
 
 
+def too_long(config: RunConfig, home: str | Path, rate: Rate) -> str | None:
+    """That a run's budget is expected to end it before its last step; None: it is not."""
+    (seconds, basis), bound = run_seconds(config, home), longest(config, rate)
+    if seconds is None or bound is None or seconds <= bound:
+        return None
+    needed, left = time_in_words(seconds / 3600), time_in_words(bound / 3600)
+    return (
+        f"all {config.grpo.steps} steps need about {needed}, and the run's budget ends it after {left}, "
+        f"unfinished ({basis})"
+    )
+
+
+def budget_warning(config: RunConfig, home: str | Path, settings: Settings) -> str | None:
+    """The same of a run that is started here, with the budget that the settings give to every run."""
+    bounded = with_run_budget(config, Limits.from_settings(settings))
+    return too_long(bounded, home, rate_here(bounded, settings))
+
+
 def estimate_test(
-    config: RunConfig, home: str | Path, rate: Rate, rollouts: int, dollars: float | None = 0.0
+    config: RunConfig,
+    home: str | Path,
+    rate: Rate,
+    rollouts: int,
+    dollars: float | None = 0.0,
+    starting: bool = True,
 ) -> Estimate:
     """What an inference test will take.
 
     Args:
         rollouts: Over all tasks and models.
         dollars: What the models that cost money may take at most; None: it cannot be told.
+        starting: The starting checkpoint is among the models.
     """
-    times = []
-    for test in _newest(Path(home) / "inference_tests", "*.json"):
-        request = test.get("request") or {}
-        earlier, results = request.get("config") or {}, test.get("results") or []
-        done = sum(int(result.get("rollouts") or 0) for result in results)
-        same = (earlier.get("profile"), (earlier.get("environment") or {}).get("name"))
-        if same == (config.profile, config.environment.name) and done and test.get("seconds"):
-            times.append(float(test["seconds"]) * max(1.0, rollouts / done))  # loading does not shrink
-        if len(times) == ENOUGH:
-            break
-    found = _estimate(median(times) if times else None, _how_many(len(times), "test"), rate)
+    earlier = earlier_tests(config, home, starting)
+    times = [test.took * max(1.0, rollouts / test.rollouts) for test in earlier]  # loading does not shrink
+    seconds, basis = median(times) if times else None, _how_many(len(times), "test")
+    if seconds is not None and starting:
+        seconds, basis = _with_warm_start(config, home, seconds, basis)
+    found = _estimate(seconds, basis, rate)
     both = None if dollars is None or found.dollars is None else dollars + found.dollars
     return Estimate(found.where, found.seconds, found.gpu_hours, both, found.basis)
 
 
 def run_seconds(config: RunConfig, home: str | Path) -> tuple[float | None, str]:
-    """(seconds of the whole run, what that rests on); runs of other lengths are scaled by their steps."""
-    kind = {"environment": config.environment.name, "profile": config.profile}
-    kind |= {"backend": config.backend.name, "model": config.model.name, "state": "finished"}
-    same, scaled = [], []
-    for state in _newest(Path(home) / "runs", "*/state.json"):
-        steps, took = state.get("total_steps"), _seconds(state)
-        if any(state.get(name) != value for name, value in kind.items()) or not took or not steps:
-            continue
-        if steps == config.grpo.steps:
-            same.append(took)
-        else:
-            scaled.append(took * config.grpo.steps / steps)
-        if len(same) == ENOUGH:
-            break
-    if same:
-        return median(same), _how_many(len(same), "run")
-    if scaled:
-        return median(scaled[:ENOUGH]), f"{_how_many(len(scaled[:ENOUGH]), 'run')}, scaled by their steps"
+    """(seconds of a whole run, what that rests on); from runs of other lengths where there are no equals."""
+    steps = config.grpo.steps
+    if same := earlier_runs(config, home, steps):
+        took = median(run.took for run in same)
+        return _with_warm_start(config, home, took, _how_many(len(same), "run"))
+    if other := earlier_runs(config, home):
+        how = "with fewer or more steps" if all(run.per_step for run in other) else "scaled by their steps"
+        took = median(run.took_for(steps) for run in other)
+        return _with_warm_start(config, home, took, f"{_how_many(len(other), 'run')}, {how}")
     return _usual_seconds(config)
+
+
+def _with_warm_start(config: RunConfig, home: str | Path, seconds: float, basis: str) -> tuple[float, str]:
+    """Adds what training the warm start takes, where none is kept that fits."""
+    if not must_be_built(config, home):
+        return seconds, basis
+    built = [test.warm_start for test in earlier_tests(config, home, starting=True) if test.warm_start]
+    built += [run.warm_start for run in earlier_runs(config, home) if run.warm_start]
+    pace = load_profile(config.profile).pace or {}
+    longer = median(built) if built else float(pace.get("start_seconds") or 0.0)
+    return seconds + longer, f"{basis}, with its warm start, which is not kept yet"
 
 
 def _usual_seconds(config: RunConfig) -> tuple[float | None, str]:
@@ -97,22 +115,3 @@ def _how_many(count: int, what: str) -> str:
     if not count:
         return f"no earlier {what} of this kind"
     return f"{count} earlier {what}{'s' if count > 1 else ''} of this kind"
-
-
-def _newest(folder: Path, pattern: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects in a folder, newest name first; what cannot be read is left out."""
-    for path in sorted(folder.glob(pattern), reverse=True)[:LOOK_BACK]:
-        try:
-            content = read_json(path)
-        except (OSError, ValueError, RecursionError):
-            continue
-        if isinstance(content, dict):
-            yield content
-
-
-def _seconds(state: dict[str, Any]) -> float | None:
-    try:
-        started, ended = (datetime.fromisoformat(state[name]) for name in ("started", "ended"))
-        return (ended - started).total_seconds()
-    except (KeyError, TypeError, ValueError):
-        return None

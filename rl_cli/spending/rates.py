@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rl_cli.spending.limits import Limits
@@ -80,4 +82,9 @@ def longest(config: RunConfig, rate: Rate) -> float | None:
     by_money = rate.seconds(dollars=budget.max_dollars, gpu_hours=budget.max_gpu_hours)
     bounds = [by_money] if by_money is not None else []
     bounds += [budget.max_hours * 3600] if budget.max_hours is not None else []
+    bounds += [_seconds_until(budget.deadline)] if budget.deadline is not None else []
     return min(bounds, default=None)
+
+
+def _seconds_until(moment: str) -> float:
+    return max(0.0, datetime.fromisoformat(moment).timestamp() - time.time())

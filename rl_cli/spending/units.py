@@ -43,12 +43,28 @@ NOTHING = Amounts()
 
 
 def in_words(unit: str, amount: float) -> str:
-    """`$0.42`, `1,200 tokens`, `1.3 GPU hours`, `2 hours`."""
+    """`$0.42`, `1,200 tokens`, `1.3 GPU hours`, `53 s`, `1 min 20 s`, `2.5 h`, `40 s of GPU time`."""
     if unit == "dollars":
         return money(amount)
     if unit == "tokens":
         return f"{amount:,.0f} tokens"
-    return f"{amount:,.3g} {'GPU hours' if unit == 'gpu_hours' else 'hours'}"
+    if unit == "gpu_hours":
+        return f"{amount:,.4g} GPU hours" if amount >= 1 else f"{time_in_words(amount)} of GPU time"
+    return time_in_words(amount)
+
+
+def time_in_words(hours: float) -> str:
+    """`0.4 s`, `53 s`, `1 min 20 s`, `30 min`, `2.5 h`."""
+    seconds = hours * 3600
+    if 0 < seconds < 9.95:
+        return f"{seconds:.1f} s" if seconds >= 0.05 else "0.1 s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        minutes, rest = divmod(whole, 60)
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    return f"{hours:,.1f}".removesuffix(".0") + " h"
 
 
 def money(dollars: float) -> str:

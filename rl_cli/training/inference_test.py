@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from rl_cli.config.tree import RunConfig
+from rl_cli.config.warm_start import STARTING
+from rl_cli.core.cuts import head
 from rl_cli.core.errors import BadUsage, Refused, RlCliError, WorkFailed
 from rl_cli.core.extras import require_extra
 from rl_cli.core.files import explain_os_error, read_json, write_json
 from rl_cli.core.processes import ProcessIdentity, kill_tree, python_module
 
-STARTING = "starting checkpoint"
-"""The model that GRPO would start from: the warm-started tiny model, or the pretrained one of the config."""
+WARM_START = "warm start"
+"""The phase in which it is trained."""
 LINE_LIMIT = 1 << 20
 
 
@@ -43,7 +45,9 @@ async def test_inference(  # no test: the name is the tool's
 
     Returns:
         {"file", "results": [{"model", "accuracy", "tasks", "rollouts", "groups_without_signal",
-        "parse_failures", "errors", "mean_tokens", "samples"}], "seconds"}; shares lie between 0 and 1.
+        "parse_failures", "errors", "mean_tokens", "samples"}], "seconds", "warm_start_seconds"}; shares lie
+        between 0 and 1. Of the seconds, warm_start_seconds went into training the warm start: 0 where it was
+        there already.
 
     Raises:
         RlCliError: As the child found it. Cancelling ends the child with all that it started.
@@ -64,14 +68,37 @@ async def test_inference(  # no test: the name is the tool's
         write_json(file, {"request": request})
     except OSError as error:
         raise explain_os_error(error, out_dir) from error
+    clock = _PhaseClock(on_progress or (lambda event: None))
     try:
-        results = await _in_child(file, on_progress or (lambda event: None))
+        results = await _in_child(file, clock)
     except BaseException:
         file.unlink(missing_ok=True)
         raise
-    answer = {"file": str(file), "results": results, "seconds": round(time.monotonic() - started, 1)}
+    answer = {
+        "file": str(file),
+        "results": results,
+        "seconds": round(time.monotonic() - started, 1),
+        "warm_start_seconds": round(clock.seconds.get(WARM_START, 0.0), 1),
+    }
     write_json(file, {"request": request, **answer})
     return answer
+
+
+class _PhaseClock:
+    """Passes progress on, and takes the time of each phase."""
+
+    def __init__(self, on_progress: Callable[[dict[str, Any]], None]) -> None:
+        self.pass_on = on_progress
+        self.seconds: dict[str, float] = {}
+        self._now: tuple[str, float] | None = None
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        if event["kind"] == "phase":
+            if self._now:
+                name, began = self._now
+                self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - began
+            self._now = (str(event["name"]), time.monotonic())
+        self.pass_on(event)
 
 
 def _new_file(folder: Path, name: str) -> Path:
@@ -131,7 +158,7 @@ async def _tail(stream: asyncio.StreamReader) -> str:
     lines: deque[str] = deque(maxlen=1)
     while chunk := await stream.readline():
         if text := chunk.decode("utf-8", "replace").strip():
-            lines.append(text[:500])
+            lines.append(head(text, 500))
     return lines[0] if lines else ""
 
 

@@ -19,11 +19,12 @@ from environments.base import Environment, Rollout, ScoredGroup
 from environments.catalogue import load_environment
 from environments.policies.base import Policy
 from rl_cli.config.tree import RunConfig
+from rl_cli.config.warm_start import STARTING
 from rl_cli.core.errors import RlCliError
 from rl_cli.core.own_process import drop_keys, redact_output
 from rl_cli.core.redaction import redacted_json
 from rl_cli.spending.metered import metered
-from rl_cli.training.inference_test import STARTING, read_request
+from rl_cli.training.inference_test import WARM_START, read_request
 from rl_cli.training.process import prepare_process
 
 SAMPLES = 3
@@ -174,7 +175,7 @@ def _warm_start(env: Environment, config: RunConfig, home: Path, emit: Emit) -> 
     from rl_cli.training.warm_start import Watcher, obtain
 
     watcher = Watcher(
-        phase=lambda name: emit("phase", name="warm start"),
+        phase=lambda name: emit("phase", name=WARM_START),
         figures=lambda step, row: emit(
             "metrics", row={"phase": "sft", "step": step, **row}, total_steps=config.sft.steps
         ),

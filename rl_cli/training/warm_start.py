@@ -17,12 +17,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from environments.base import Environment, WarmStartSegment
 from rl_cli.config.tree import RunConfig
+from rl_cli.config.warm_start import FOLDER, settled_by
 from rl_cli.core.errors import WorkFailed
 from rl_cli.core.files import append_jsonl, read_json, read_jsonl, write_json
 
@@ -79,7 +79,7 @@ def obtain(env: Environment, config: RunConfig, home: Path, watcher: Watcher) ->
         raise WorkFailed(f"{env.name} has no worked solutions to warm-start the tiny model on")
     causes = _causes(env, config, rows)
     key = hashlib.sha256(json.dumps(causes, sort_keys=True).encode()).hexdigest()[:16]
-    folder = home / "warm_starts"
+    folder = home / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder / f"{key}.lock", watcher):
         target = folder / key
@@ -103,16 +103,8 @@ def obtain(env: Environment, config: RunConfig, home: Path, watcher: Watcher) ->
 def _causes(env: Environment, config: RunConfig, rows: list[list[WarmStartSegment]]) -> dict[str, Any]:
     """Everything that decides the outcome. The rows stand for the environment's code and options."""
     text = json.dumps([[[segment.text, segment.trained] for segment in row] for row in rows])
-    return {
-        "environment": env.name,
-        "options": config.environment.options,
-        "rows": hashlib.sha256(text.encode()).hexdigest(),
-        "model": config.model.model_dump(),
-        "sft": config.sft.model_dump(),
-        "rollout": config.grpo.model_dump(include={"max_new_tokens", "max_turns"}),
-        "seed": config.seed,
-        "version": version("rl-flywheel"),
-    }
+    decided = {"environment": env.name, "rows": hashlib.sha256(text.encode()).hexdigest()}
+    return {**settled_by(config), **decided}
 
 
 def _build(

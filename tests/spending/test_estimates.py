@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from rl_cli.config.edit import resolve
 from rl_cli.config.tree import RunConfig
-from rl_cli.core.files import write_json
-from rl_cli.spending.estimates import estimate_run, estimate_test
+from rl_cli.config.warm_start import STARTING, settled_by
+from rl_cli.core.files import append_jsonl, write_json
+from rl_cli.spending.estimates import budget_warning, estimate_run, estimate_test, too_long
 from rl_cli.spending.gate import why_not
 from rl_cli.spending.rates import Rate, rate_here
 from tests.runs.kit import replay_config
@@ -30,6 +33,20 @@ def earlier(home: Path, name: str, minutes: float, config: RunConfig, **changes:
     write_json(home / "runs" / name / "state.json", state | changes)
 
 
+WARM_STARTED = {"kind": "warm_start", "source": "trained here", "time": "2026-11-29T10:03:00.000Z"}
+
+
+def keep_warm_start(home: Path, config: RunConfig) -> None:
+    folder = home / "warm_starts" / "0123456789abcdef"
+    folder.mkdir(parents=True)
+    write_json(folder / "warm_start.json", {"causes": {**settled_by(config), "rows": "of the environment"}})
+
+
+def inference_test(config: RunConfig, seconds: float, **more: float) -> dict:
+    request = {"config": config.model_dump(mode="json"), "models": [STARTING]}
+    return {"request": request, "results": [{"rollouts": 48}], "seconds": seconds, **more}
+
+
 def test_a_run_is_estimated_from_earlier_ones_of_its_kind(home: Path) -> None:
     config = replay_config(grpo={"steps": 40})
     unknown = estimate_run(config, home, RATE)
@@ -48,6 +65,57 @@ def test_a_run_is_estimated_from_earlier_ones_of_its_kind(home: Path) -> None:
     assert (found.seconds, found.gpu_hours, found.dollars) == (1260, pytest.approx(0.7), pytest.approx(1.75))
     assert found.basis == "2 earlier runs of this kind"
     assert "2 GPUs" in found.where
+
+
+def test_what_surrounds_the_steps_does_not_grow_with_them(home: Path) -> None:
+    config = replay_config(grpo={"steps": 40})
+    earlier(home, "a", 10, config, total_steps=5)  # 5 steps of a minute, 5 minutes before and after
+    for step in range(1, 6):
+        row = {"phase": "grpo", "step": step, "time": f"2026-11-29T10:{3 + step:02.0f}:00.000Z"}
+        append_jsonl(home / "runs" / "a" / "metrics.jsonl", row)
+    found = estimate_run(config, home, Rate())
+    assert found.seconds == (5 + 40) * 60
+    assert found.basis == "1 earlier run of this kind, with fewer or more steps"
+
+
+def test_a_warm_start_that_is_not_kept_yet_is_added(home: Path) -> None:
+    config = resolve("gsm8k-mini", "cpu-demo", {})
+    earlier(home, "a", 10, config)
+    for event in ({"kind": "phase", "name": "sft", "time": "2026-11-29T10:01:00.000Z"}, WARM_STARTED):
+        append_jsonl(home / "runs" / "a" / "events.jsonl", event)
+    cold = estimate_run(config, home, Rate())
+    assert (cold.seconds, "which is not kept yet" in cold.basis) == (600, True)
+    keep_warm_start(home, config)
+    assert estimate_run(config, home, Rate()).seconds == 600 - 120
+    other = resolve("gsm8k-mini", "cpu-demo", {"seed": 7})
+    assert estimate_run(other, home, Rate()).seconds == 600  # its own is not kept
+
+
+def test_a_cold_inference_test_and_one_from_the_cache_are_told_apart(home: Path) -> None:
+    config = resolve("gsm8k-mini", "cpu-demo", {})
+    (home / "inference_tests").mkdir(parents=True)
+    write_json(home / "inference_tests" / "a.json", inference_test(config, 65.0, warm_start_seconds=45.0))
+    assert estimate_test(config, home, Rate(), 48).seconds == 65.0
+    keep_warm_start(home, config)
+    assert estimate_test(config, home, Rate(), 48).seconds == 20.0
+    assert estimate_test(config, home, Rate(), 48, starting=False).seconds is None  # another kind of test
+
+
+def test_a_budget_that_is_too_small_for_all_steps_is_said_beforehand(home: Path) -> None:
+    config = replay_config(grpo={"steps": 40}, budget={"max_hours": 0.1})
+    assert too_long(config, home, Rate()) is None  # nobody knows
+    earlier(home, "a", 30, config)
+    said = too_long(config, home, Rate()) or ""
+    assert "all 40 steps need about 30 min, and the run's budget ends it after 6 min, unfinished" in said
+    assert estimate_run(config, home, Rate()).basis == said
+    enough = replay_config(grpo={"steps": 40}, budget={"max_hours": 0.6})
+    assert too_long(enough, home, Rate()) is None
+    soon = datetime.fromtimestamp(time.time() + 60, UTC).isoformat()
+    assert "unfinished" in (
+        too_long(replay_config(grpo={"steps": 40}, budget={"deadline": soon}), home, Rate()) or ""
+    )
+    bounded = settings(budgets={"run": {"hours": 0.1}})
+    assert budget_warning(replay_config(grpo={"steps": 40}), home, bounded) == said
 
 
 def test_the_runs_budget_bounds_its_estimate(home: Path) -> None:
@@ -69,11 +137,8 @@ def test_an_inference_test_is_estimated_from_earlier_ones(home: Path) -> None:
     config = resolve("gsm8k-mini", "cpu-demo", {})
     assert estimate_test(config, home, Rate(), 48).seconds is None
     (home / "inference_tests").mkdir(parents=True)
-    test = {
-        "request": {"config": config.model_dump(mode="json")},
-        "results": [{"rollouts": 48}],
-        "seconds": 20.0,
-    }
+    keep_warm_start(home, config)
+    test = inference_test(config, 20.0)
     write_json(home / "inference_tests" / "a.json", test)
     write_json(home / "inference_tests" / "b.json", {"request": {}})
     assert estimate_test(config, home, Rate(), 24).seconds == 20.0

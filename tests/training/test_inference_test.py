@@ -44,6 +44,7 @@ def test_the_starting_checkpoint_and_a_runs_checkpoint_are_measured(home: Path):
     assert shown == sorted(shown)
     assert shown[-1] == 25
     assert {"kind": "phase", "name": "warm start"} in events
+    assert 0 < answer["warm_start_seconds"] < answer["seconds"]
 
     run = make_run(home)
     work_here(run)
@@ -53,6 +54,7 @@ def test_the_starting_checkpoint_and_a_runs_checkpoint_are_measured(home: Path):
     assert [r["model"] for r in again["results"]] == ["starting checkpoint", f"run:{run.id}"]
     assert not [event for event in events if event["kind"] == "metrics"]
     assert again["file"] != answer["file"]
+    assert again["warm_start_seconds"] == 0.0
     assert json.loads(Path(again["file"]).read_text())["results"] == again["results"]
 
 

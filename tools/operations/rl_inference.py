@@ -34,6 +34,7 @@ def _price(model: str, settings: Settings, used: Usage) -> float | None:
 def _estimate(context: CallContext, arguments: dict[str, Any]) -> Estimate:
     """What testing these models would take; endpoints that cost money, at most."""
     from environments.policies.base import Usage
+    from rl_cli.config.warm_start import STARTING
     from rl_cli.core.settings import home, load_settings
     from rl_cli.spending.estimates import estimate_test
     from rl_cli.spending.rates import rate_here
@@ -46,7 +47,8 @@ def _estimate(context: CallContext, arguments: dict[str, Any]) -> Estimate:
     prices = [_price(model, settings, most) for model in models]
     known = [price for price in prices if price is not None]
     dollars = rollouts * sum(known) if len(known) == len(prices) else None
-    found = estimate_test(config, home(), rate_here(config, settings), rollouts * len(models), dollars)
+    starting, rate = STARTING in (arguments["models"] or [STARTING]), rate_here(config, settings)
+    found = estimate_test(config, home(), rate, rollouts * len(models), dollars, starting)
     who = f"each of {len(models)} models" if len(models) > 1 else "one model"
     what = f"{rollouts} rollouts by {who}"
     return replace(found, what=what, scope=scope_of_run(config, rollouts * len(models)))

@@ -55,14 +55,16 @@ async def rl_start_training(context: CallContext) -> dict[str, Any]:
     The run goes on by itself even if this conversation ends. Next: rl_check_status with wait=true.
     """
     from rl_cli.config.machine import can_train
-    from rl_cli.core.settings import ensure_home
+    from rl_cli.core.settings import ensure_home, home, load_settings
     from rl_cli.runs.launch import start_run, stop_run
+    from rl_cli.spending.estimates import budget_warning
 
     config = current_draft(context).config
     if config.backend.name == "trl":
         possible, why_not = can_train(config.profile)
         if not possible:
             raise ToolError("cannot_train_here", f"profile {config.profile} cannot run here: {why_not}")
+    warning = await asyncio.to_thread(budget_warning, config, home(), load_settings())
     session = context.task_id if context.caller == "chat" else None
     starting = asyncio.ensure_future(asyncio.to_thread(start_run, config, ensure_home(), session=session))
     try:
@@ -85,6 +87,7 @@ async def rl_start_training(context: CallContext) -> dict[str, Any]:
         "total_steps": summary["total_steps"],
         "first_check_seconds": config.health.first_check_seconds,
         "wandb": summary["wandb_url"] or tracking,
+        **({"warning": warning} if warning else {}),
     }
 
 
