@@ -76,15 +76,13 @@ def _date(text: str | None) -> str | None:
 
 
 def _show(found: dict[str, Any]) -> None:
-    from rl_cli.spending.units import in_words, money
+    from rl_cli.spending.units import in_words
 
     total = found["total"]
     of = [f"session {found['session']}"] if found["session"] else []
     of += [f"run {found['run']}"] if found["run"] else []
     of += [found["day"]] if found["day"] else ["all days"]
-    parts = [money(total["dollars"]), f"{total['tokens']:,} tokens in {total['requests']:,} requests"]
-    parts += [f"{total['gpu_hours']:.3g} GPU hours"] if total["gpu_hours"] else []
-    say(f"{', '.join(of)}: {', '.join(parts)}")
+    say(f"{', '.join(of)}: {', '.join(_spent(total))}")
     for name, what in (("reserved", "reserved for what is under way"), ("abandoned", "of that an estimate")):
         amounts = {unit: total[f"{name}_{unit}"] for unit in ("dollars", "tokens", "gpu_hours")}
         if any(amounts.values()):
@@ -100,7 +98,7 @@ def _show(found: dict[str, Any]) -> None:
         rows = found[plural]
         if rows and (plural == "models" or not found[plural[:-1]]):
             print()
-            columns = [plural[:-1], "dollars", "requests", "tokens", "GPU hours", "hours"]
+            columns = [plural[:-1], "dollars", "requests", "tokens", "GPU time", "time"]
             hours = "run_hours" if plural == "runs" else "hours"
             print_table(columns, [_row(row, hours) for row in rows])
 
@@ -112,8 +110,20 @@ def _budget_row(row: dict[str, Any]) -> list[str]:
     return [f"{row['scope']} {row['name']}", *amounts, f"{row['share']:.0%}"]
 
 
+def _spent(total: dict[str, Any]) -> list[str]:
+    """What was spent, in words; what is nothing is left out, but for the dollars."""
+    from rl_cli.spending.units import in_words, money, time_in_words
+
+    asked = total["tokens"] or total["requests"]
+    parts = [f"{total['tokens']:,} tokens in {total['requests']:,} requests"] if asked else []
+    parts += [in_words("gpu_hours", total["gpu_hours"])] if total["gpu_hours"] else []
+    times = (("hours", "of the assistant's work"), ("run_hours", "of runs"))
+    parts += [f"{time_in_words(total[unit])} {what}" for unit, what in times if total[unit]]
+    return [money(total["dollars"]), *parts]
+
+
 def _row(row: dict[str, Any], hours: str) -> list[Any]:
-    from rl_cli.spending.units import money
+    from rl_cli.spending.units import money, time_in_words
 
     figures = [money(row["dollars"]), row["requests"], f"{row['tokens']:,}"]
-    return [row["id"], *figures, *(f"{row[name]:.2f}" for name in ("gpu_hours", hours))]
+    return [row["id"], *figures, *(time_in_words(row[name]) for name in ("gpu_hours", hours))]

@@ -146,7 +146,7 @@ def no_signal(view: View) -> Iterator[Finding]:
 def out_of_time(view: View) -> Iterator[Finding]:
     hours, deadline = view.limits.max_hours, view.limits.deadline
     if hours is not None and view.running_seconds > hours * 3600:
-        what = f"the budget of {hours:g} hours is used up"
+        what = f"the budget of {in_words('hours', hours)} is used up"
         yield Finding("budget", what, "raise budget.max_hours to train longer", "stopped")
     elif deadline is not None and view.now > deadline:
         yield Finding("deadline", "the deadline has passed", "move budget.deadline", "stopped")

@@ -60,7 +60,7 @@ def spent(home: Path, tmp_path: Path) -> Path:
 def test_nothing_was_spent_yet(home: Path) -> None:
     code, out, err = costs()
     assert (code, err) == (0, "")
-    assert "$0.00, 0 tokens in 0 requests" in out
+    assert out.endswith(": $0.00\n")
     assert not home.exists()
     assert costs("--session", "latest")[0] == 2
 
@@ -84,6 +84,20 @@ def test_the_text_names_what_is_an_estimate(spent: Path) -> None:
     assert (code, err) == (0, "")
     for words in ("$8.25", "reserved for what is under way: $1.00", "abandoned", "2 of unknown price", "52%"):
         assert words in out
+
+
+def test_time_is_told_as_people_read_it(home: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "config" / "rl-cli"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text("budgets: {day: {hours: 2.5}}\n")
+    ledger = Ledger(home)
+    ledger.reserve(Entry("turn", Amounts(hours=80 / 3600), session="20261129-100000-aaaa", state="settled"))
+    ledger.reserve(Entry("run", Amounts(hours=53 / 3600), run="20261129-113000-gsm8k", state="settled"))
+    _, out, _ = costs()
+    first, *_ = out.splitlines()
+    assert first.endswith("$0.00, 1 min 20 s of the assistant's work, 53 s of runs")
+    for words in ("2.5 h", "1 min 20 s", "53 s"):
+        assert words in out.removeprefix(first)
 
 
 def test_one_session_one_run_one_day(spent: Path) -> None:

@@ -99,7 +99,7 @@ def test_hours_bound_the_turns(home: Path) -> None:
     assert left < 0.21
     made.reserve("x/y", 1, 1).settle(Usage(1, 1))
     time.sleep(0.3)
-    with pytest.raises(BudgetExhausted, match="hours is used up"):
+    with pytest.raises(BudgetExhausted, match=r"budget of 0\.3 s is used up"):
         made.reserve("x/y", 1, 1)
     made.turn_ended()
     assert made.seconds_left() == 0.0
