@@ -1,6 +1,7 @@
 """Which values of the environment are secrets, in each form that text may hold them in.
 
-A variable is secret by its name (`ACME_TOKEN`, `PGPASSWORD`), unless it holds a path, a number or a switch.
+A variable is secret by its name (`ACME_TOKEN`, `PGPASSWORD`), unless it holds a path, a switch, or a number
+of fewer than 12 digits.
 Not covered, because masking them would make ordinary text unreadable: values shorter than 8 characters, and
 plain words (`API_KEY=training`, `SORT_KEY=total_steps`). Those are masked only behind their variable's name.
 """
@@ -8,6 +9,7 @@ plain words (`API_KEY=training`, `SORT_KEY=total_steps`). Those are masked only 
 from __future__ import annotations
 
 import json
+import os
 import re
 from binascii import b2a_base64
 from collections.abc import Iterable, Mapping
@@ -25,6 +27,9 @@ _LAST_WORD_OF_OTHERS = (
     r"|METHOD|LAYOUT|ALGORITHM|TTL|EXPIRES|ENV"
 )
 _PATH = r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]"
+_NAME = r"(?:[A-Z]?[a-z]{1,14}|[A-Z]{1,10})\d{0,5}|\d{1,4}"
+_SEGMENT = rf"[A-Za-z]:|~|\.{{1,2}}|\.?(?:{_NAME})(?:[-_.](?:{_NAME}))*"
+_LONG_NUMBER = r"[0-9]{12,}"
 _NUMBER = r"[0-9.,:+/ _-]*(?:[TZeE][0-9.,:+ _-]*)*"
 _SWITCH = r"(?i:true|false|yes|no|on|off|none|null|auto|enabled|disabled)"
 _WORD = (
@@ -47,7 +52,7 @@ def is_secret_name(name: str) -> bool:
 
 def is_telling(value: str) -> bool:
     """Whether a value can be masked wherever it stands without harm to other text."""
-    plain = len(value) < SHORTEST or "redacted" in value or re.fullmatch(_WORD, value)
+    plain = len(value) < SHORTEST or _is_masked(value) or re.fullmatch(_WORD, value)
     return not plain and not _is_setting(value)
 
 
@@ -59,7 +64,7 @@ def secrets_of(environment: Mapping[str, str]) -> set[str]:
         if is_secret_name(name):
             if is_telling(value):
                 found.add(value)
-            elif len(value) >= 4 and not _is_setting(value) and "redacted" not in value:
+            elif len(value) >= 4 and not _is_setting(value) and not _is_masked(value):
                 found.add(f"{name}={value}")
         elif "://" in value:
             found.update(filter(is_telling, re.findall(_ADDRESS, value)))
@@ -109,7 +114,23 @@ def all_forms(values: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _is_setting(value: str) -> bool:
-    """A path (base64 may begin like one), a number, a time, a switch."""
+    """A path, a number, a time, a switch."""
     if re.match(_PATH, value):
-        return not set(value) & set("+= \n")
+        return _is_path(value)
+    if re.fullmatch(_LONG_NUMBER, value):
+        return False
     return bool(re.fullmatch(_NUMBER, value) or re.fullmatch(_SWITCH, value))
+
+
+def _is_path(value: str) -> bool:
+    """It exists, or is made of several names; passwords and base64 may begin like one too."""
+    if set(value) & set("+= \n"):
+        return False
+    segments = [segment for segment in re.split(r"[\\/]+", value) if segment]
+    named = len(segments) > 1 and all(re.fullmatch(_SEGMENT, segment) for segment in segments)
+    return named or os.path.exists(os.path.expanduser(value))
+
+
+def _is_masked(value: str) -> bool:
+    """It holds a mask or is a part of one: masking it would change what was masked before."""
+    return value in "[redacted]" or "[redacted" in value or "redacted]" in value

@@ -9,6 +9,7 @@ import re
 import shlex
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -226,6 +227,59 @@ def test_settings_and_common_words_are_no_secrets(monkeypatch: pytest.MonkeyPatc
     assert redact_text("SHORT_KEY=abc123 WORD_KEY=finished SSH_AUTH_SOCK=/tmp/ssh-XYZ/agent.1234") == (
         f"{MASK} {MASK} SSH_AUTH_SOCK=/tmp/ssh-XYZ/agent.1234"
     )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "/x9Qm3kT7vLp2wRz",
+        "/Zm9v/YmFyYmF6/cXV4cXV1eA",
+        "~hunter22-and-more",
+        "/hunter22",
+        "./s3cr3tP4ss",
+        "C:\\x9Qm3kT7vLp2wRz",
+        "123456789012",
+        "98765432109876543210",
+        "my-redacted-password-1",
+        "redacted42!",
+    ],
+)
+def test_values_that_look_like_settings_are_masked_too(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACME_PASSWORD", value)
+    forget()
+    masked = redact_text(f"it is {value}, they say")
+    assert masked == f"it is {MASK}, they say"
+    assert redact_text(masked) == masked
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "/etc/ssl/private/server.key",
+        "/var/run/secrets/kubernetes.io/serviceaccount/token",
+        "/home/jdoe42/.ssh/id_ed25519",
+        "~/keys/acme-2.pem",
+        "../config/secret_key.txt",
+        "C:\\Users\\Me\\key.json",
+        "12345678901",
+        "2026-11-29 19:17:36",
+        "[redacted]",
+    ],
+)
+def test_paths_and_short_numbers_are_no_secrets(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACME_TOKEN", value)
+    forget()
+    assert redact_text(f"it is {value}, they say") == f"it is {value}, they say"
+
+
+def test_a_path_that_exists_is_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "x9Qm3kT7vLp2wRz"
+    monkeypatch.setenv("ACME_TOKEN", str(file))
+    forget()
+    assert redact_text(f"see {file}") == f"see {MASK}"
+    file.touch()
+    forget()
+    assert redact_text(f"see {file}") == f"see {file}"
 
 
 def test_a_password_in_an_address_of_the_environment_is_masked_alone_too(
