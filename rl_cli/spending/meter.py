@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from environments.policies.base import BudgetExhausted, PolicyError, Usage
 from rl_cli.core.errors import RlCliError
 from rl_cli.spending.ledger import Books, Entry, Ledger
-from rl_cli.spending.limits import WARN_SHARE, WHOSE, Bound, Limits, OverBudget
+from rl_cli.spending.limits import SLACK, WARN_SHARE, WHOSE, Bound, Limits, OverBudget
 from rl_cli.spending.prices import PriceOf, price_list
 from rl_cli.spending.units import NOTHING, Amounts, in_words
 
@@ -21,6 +21,8 @@ NO_PRICE = (
     "the price of {model} is not known, and there is a budget in dollars: nothing is sent (set "
     'prices.models."{model}" in the settings, or allow_unknown_prices: true to count it as $0)'
 )
+LEAST_ANSWER = 256
+"""Tokens; a model that may say less is of no use."""
 
 
 class SessionMeter:
@@ -178,11 +180,29 @@ class SessionMeter:
                 books.put(entry)
                 lines = self._warnings(books)
         except OverBudget as error:
-            raise BudgetExhausted(str(error)) from None
+            raise BudgetExhausted(f"{error}{self._what_fits(entry, error)}") from None
         except RlCliError as error:
             raise PolicyError(f"what is spent cannot be recorded, so nothing is sent: {error}") from error
         for line in lines:
             self.warn(line)
+
+    def _what_fits(self, entry: Entry, error: OverBudget) -> str:
+        """How long an answer may be so that the request fits: it is reserved at its most."""
+        if not entry.output_tokens or error.unit not in ("dollars", "tokens"):
+            return ""
+        asked, question = error.asked, float(entry.input_tokens)
+        if error.unit == "dollars":
+            uses = (Usage(entry.input_tokens, cache_write_tokens=n) for n in (0, entry.input_tokens))
+            question = max(self.price_of(entry.model or "", use) or 0.0 for use in uses)
+        share = (error.limit - error.spent - error.reserved - question) / max(asked - question, SLACK)
+        tokens = int(share * entry.output_tokens)
+        if tokens < LEAST_ANSWER:
+            return ""
+        setting = f"endpoints.{(entry.model or '').partition('/')[0]}.max_output_tokens"
+        return (
+            f". That is the most that an answer of {entry.output_tokens:,} tokens can take; one of "
+            f"{tokens:,} fits: rl-cli config set {setting} {tokens}"
+        )
 
     def _finish(self, entry: Entry) -> None:
         lines: list[str] = []

@@ -62,6 +62,24 @@ def test_no_request_goes_out_that_may_exceed_a_budget(home: Path, limits: dict, 
     assert "\n" not in str(error.value)
 
 
+def test_what_is_too_dear_only_at_its_worst_says_which_answer_would_fit(home: Path) -> None:
+    made, _ = meter(home, session={"dollars": 6.0})
+    with pytest.raises(BudgetExhausted) as error:
+        made.reserve("x/y", 1000, 32_000)  # $1 for the question, a cent for each token of the answer
+    said = str(error.value)
+    assert "the most that an answer of 32,000 tokens can take; one of 500 fits" in said
+    assert "rl-cli config set endpoints.x.max_output_tokens 500" in said
+    made.reserve("x/y", 1000, 500)
+    with pytest.raises(BudgetExhausted) as error:  # nothing is left for any answer
+        made.reserve("x/y", 1000, 32_000)
+    assert "max_output_tokens" not in str(error.value)
+
+
+def test_an_answer_that_fits_a_budget_of_tokens_is_told(home: Path) -> None:
+    with pytest.raises(BudgetExhausted, match="one of 1,000 fits"):
+        meter(home, session={"tokens": 2000})[0].reserve("x/y", 1000, 32_000)
+
+
 def test_an_unknown_price_is_refused_only_where_dollars_are_bounded(home: Path) -> None:
     bounded = {"session": {"dollars": 1.0}}
     with pytest.raises(
