@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from rl_cli.core.errors import RlCliError
 from rl_cli.core.processes import ProcessIdentity
-from rl_cli.spending.ledger_file import NAME, nothing, transaction
+from rl_cli.spending.ledger_file import NAME, copy_of, nothing, transaction
 from rl_cli.spending.limits import SLACK, Bound, OverBudget
 from rl_cli.spending.units import NOTHING, UNITS, Amounts
 
@@ -203,6 +203,14 @@ class Ledger:
         """A transaction that only reads. Where nothing was ever spent the books are empty."""
         with transaction(self.path, write=False) if self.path.exists() else nothing() as db:
             yield Books(db, self.clock())
+
+    @contextmanager
+    def looking(self) -> Iterator[Books]:
+        """A copy of the books in memory in which what was abandoned is closed, as the next writer will do."""
+        with self.reading() as books, copy_of(books.db) as db:
+            copied = Books(db, self.clock())
+            copied.close_abandoned()
+            yield copied
 
     def reserve(self, entry: Entry, bounds: Sequence[Bound] = ()) -> None:
         """Writes a reservation if every bound leaves room for it, in one step over all processes.

@@ -97,6 +97,17 @@ def nothing() -> Iterator[sqlite3.Connection]:
         yield db
 
 
+@contextmanager
+def copy_of(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """The same in memory, where it can be changed although the file cannot."""
+    import sqlite3
+
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
+        copy.row_factory = sqlite3.Row
+        db.backup(copy)
+        yield copy
+
+
 def _check(db: sqlite3.Connection, path: Path, write: bool) -> None:
     """Makes the tables of a new file; raises WorkFailed for one that is not ours."""
     application, version = (

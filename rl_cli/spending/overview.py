@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from rl_cli.core.errors import RlCliError
@@ -46,13 +47,9 @@ def overview(
     Raises:
         RlCliError: The ledger cannot be read.
     """
-    with suppress(RlCliError):  # a folder that cannot be written can still be read
-        if ledger.path.exists():
-            with ledger.writing():
-                pass
     chosen = {name: value for name, value in (("session", session), ("run", run), ("day", day)) if value}
     where = " AND ".join(f"{name} = :{name}" for name in chosen) or "1"
-    with ledger.reading() as books:
+    with _settled(ledger) as books:
         query = f"SELECT {SUMS} FROM {SOURCE} WHERE {where}"
         total = {name: value or 0 for name, value in dict(books.db.execute(query, chosen).fetchone()).items()}
         answer: dict[str, Any] = {"session": session, "run": run, "day": day, "total": total}
@@ -64,6 +61,18 @@ def overview(
             answer[plural] = [dict(row) for row in books.db.execute(query, chosen)]
         answer["budgets"] = _budgets(books, limits, session, run, day or ledger.today())
     return answer
+
+
+@contextmanager
+def _settled(ledger: Ledger) -> Iterator[Books]:
+    """The books, in which nothing is reserved for who has ended, also where they cannot be written."""
+    look = ledger.looking
+    with suppress(RlCliError):
+        if ledger.path.exists():
+            with ledger.writing():
+                look = ledger.reading
+    with look() as books:
+        yield books
 
 
 def known_ids(ledger: Ledger, column: str) -> list[str]:

@@ -45,9 +45,12 @@ READ_ONLY = """
 from pathlib import Path
 import subprocess, sys
 from environments.policies.base import PolicyError, Usage
-from tests.spending.kit import meter
+from rl_cli.spending.ledger import Entry, Ledger
+from rl_cli.spending.units import Amounts
+from tests.spending.kit import dead, meter
 home = Path(sys.argv[1])
 meter(home)[0].reserve("x/y", 1000, 0).settle(Usage(1000, 0))
+Ledger(home).reserve(Entry("request", Amounts(9, 900), Amounts(0.25, 250), session="s", owners=[dead()]))
 subprocess.run(["mount", "-o", "remount,ro", str(home)], check=True)
 made, warnings = meter(home)
 print(made.spent().dollars)
@@ -86,4 +89,5 @@ def test_a_read_only_home_can_be_read_and_nothing_is_sent(tmp_path: Path) -> Non
     lines = on_a_small_disk(tmp_path, READ_ONLY)
     assert lines[0] == "1.0"
     assert "read-only" in lines[1]
-    assert "$1.00, 1,000 tokens in 1 requests" in lines[2]
+    assert "$1.25, 1,250 tokens in 2 requests" in lines[2]
+    assert "of that an estimate: $0.25, 250 tokens (abandoned" in lines[3]  # nobody holds that any more
