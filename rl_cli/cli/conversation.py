@@ -68,6 +68,7 @@ class Conversation:
         from rl_cli.spending.meter import SessionMeter
 
         self.answerer = answerer
+        self.display.model = answerer.policy.name
         self._preparation: Preparation | None = None
         endpoint = answerer.endpoint
         self.meter = SessionMeter.open(

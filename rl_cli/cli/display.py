@@ -23,6 +23,7 @@ class JsonDisplay:
 
     def __init__(self, out: TextIO) -> None:
         self.out = out
+        self.model = ""
         self._redactors = {"text": StreamRedactor(), "reasoning": StreamRedactor()}
 
     def notice(self, text: str) -> None:

@@ -42,6 +42,13 @@ def turns_text(count: int) -> str:
     return f"{count} turn{'' if count == 1 else 's'}"
 
 
+def counted(count: int, plural: str) -> str:
+    """`1 run`, `2 runs`, `1 entry`."""
+    if count != 1 or not plural.endswith("s"):
+        return f"{count} {plural}"
+    return f"{count} {plural[:-3] + 'y' if plural.endswith('ies') else plural[:-1]}"
+
+
 def call_line(call: ToolCall) -> str:
     """A call that begins."""
     function = call["function"]
@@ -64,7 +71,7 @@ def fold(result: str) -> str:
         if key in HIDDEN or value in (None, [], {}):
             continue
         if isinstance(value, list):
-            shown.append(f"{len(value)} {key}")
+            shown.append(counted(len(value), key))
         elif isinstance(value, dict):
             if key in OPENED:
                 shown.append(f"{key} {one_line(json.dumps(value, ensure_ascii=False), 120)}")
@@ -86,7 +93,12 @@ def progress_line(event: dict[str, Any]) -> str | None:
         of = f"{event.get('n')} {event.get('split')} problems"
         return f"evaluation {event.get('which')}: accuracy {event.get('accuracy'):.3f} on {of}"
     if kind == "warm_start":
-        return f"warm start: {event.get('source')}, {event.get('steps')} steps, gate {event.get('gate')}"
+        steps = f"{event['steps']} steps" if event.get("steps") is not None else ""
+        accuracy = event.get("accuracy")
+        measured = f"accuracy {accuracy:.3f}" if isinstance(accuracy, int | float) else ""
+        gate = f"gate {event['gate']}" if event.get("gate") is not None else ""
+        known = [part for part in (event.get("source"), steps, gate, measured, event.get("note")) if part]
+        return f"warm start: {', '.join(map(str, known)) or 'played'}"
     if kind == "alert":
         return f"alert ({event.get('rule')}): {event.get('message')}"
     if kind == "state":

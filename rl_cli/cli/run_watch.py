@@ -71,17 +71,17 @@ class RunWatch:
             alert = event.get("kind") == "alert" and (seen or run.id == self._own_run())
             if alert or (event.get("kind") == "state" and follower.over):
                 self._news.append({**event, "run": run.id})
-        self.line = "" if follower.over else run_line(run, str(follower.state["state"]), follower.progress)
+        self.line = "" if follower.over else run_line(str(follower.state["state"]), follower.progress)
         if follower.over:
             self._follower = None
 
 
-def run_line(run: RunDir, state: str, progress: Progress) -> str:
-    """How a run goes, in one line: phase, step, reward, time left, alerts."""
+def run_line(state: str, progress: Progress) -> str:
+    """How a run goes, in one line that is short and has what matters first: step, reward, time left, alerts."""
     report = progress.report()
     total = f"/{report['total_steps']}" if report["total_steps"] else ""
     phase = report["phase"] or (progress.rows[-1].get("phase") if progress.rows else None)
-    parts = [run.id, str(phase or state) if state == "running" else state]
+    parts = [] if state == "running" else [state]
     if report["step"]:
         parts.append(f"step {report['step']}{total}")
     if report["reward_last"] is not None:
@@ -94,4 +94,4 @@ def run_line(run: RunDir, state: str, progress: Progress) -> str:
     if progress.alerts:
         count = len(progress.alerts)
         parts.append(f"{count} alert{'s' if count > 1 else ''}: {progress.alerts[-1].get('rule')}")
-    return "  ".join(parts)
+    return "  ".join([*parts, str(phase or state)] if state == "running" else parts)

@@ -68,7 +68,7 @@ def _status(conversation: Conversation, argument: str) -> None:
         return
     run = find_run(home, wanted or "latest")
     progress, state = progress_of(run), run.state()
-    say(run_line(run, str(state["state"]), progress))
+    say(f"{run.id}  {run_line(str(state['state']), progress)}")
     if state.get("reason"):
         say(f"  reason: {state['reason']}")
     measured = [f"{k} {v:.3f}" for k, v in progress.eval.items() if k != "n" and v is not None]

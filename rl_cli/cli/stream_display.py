@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, TextIO
 
 from environments.agent_loop import AssistantMessage, LoopEvent, ToolFinished, ToolStarted, TurnStarted
@@ -11,6 +12,8 @@ from rl_cli.cli.event_lines import call_line, progress_line, result_line, second
 from rl_cli.cli.screen import Screen
 from rl_cli.core.redaction import StreamRedactor
 
+QUIET_SECONDS = 10.0
+"""A model that sends nothing for so long is said to be waited for, also in the middle of its answer."""
 LINE_EVERY_SECONDS = 5.0
 """Where lines cannot be rewritten (a pipe), metrics are printed at most this often."""
 
@@ -20,10 +23,18 @@ class TextDisplay:
 
     Args:
         out: The stream; None is standard output, whatever that is at the moment of writing.
+        clock: Seconds.
     """
 
-    def __init__(self, out: TextIO | None = None) -> None:
+    def __init__(self, out: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.screen = Screen(out)
+        self._clock = clock
+        self.model = "the model"
+        """Who answers."""
+        self._heard_at = 0.0
+        """When the model sent something, or was asked."""
+        self._thought = 0
+        """Characters of thinking before the message that comes next."""
         self.run_line = ""
         """The run that is to be kept in view, in one line."""
         self._figures = ""
@@ -56,7 +67,8 @@ class TextDisplay:
 
     def on_event(self, event: LoopEvent) -> None:
         if isinstance(event, TurnStarted):
-            self._doing = {"": ("waiting for the model", time.monotonic())}
+            self._heard_at, self._thought = self._clock(), 0
+            self._doing = {"": ("", self._heard_at)}
         elif isinstance(event, AssistantMessage):
             self._doing.pop("", None)
             self._end_of_message()
@@ -65,7 +77,7 @@ class TextDisplay:
                 self.screen.line("\n" + content)
             self._shown = False
         elif isinstance(event, ToolStarted):
-            self._doing[event.call["id"]] = (event.call["function"]["name"], time.monotonic())
+            self._doing[event.call["id"]] = (event.call["function"]["name"], self._clock())
             self.screen.line(f"  {call_line(event.call)}", dim=True)
         elif isinstance(event, ToolFinished):
             record = event.record
@@ -76,19 +88,21 @@ class TextDisplay:
         self.tick()
 
     def on_delta(self, delta: Delta) -> None:
+        self._heard_at = self._clock()
         if isinstance(delta, TextDelta):
             self._text(self._redactor.feed(delta.text))
         elif isinstance(delta, ReasoningDelta):
-            if "" in self._doing and not self._streaming:
-                self._doing[""] = ("thinking", self._doing[""][1])
-                self.tick()
+            self._thought += len(delta.text)
+            self.tick()
         elif isinstance(delta, Retrying):
-            cut = self._streaming
+            self._thought, cut = 0, self._streaming
             self._end_of_message()
             self._shown = False
             wait = f" in {seconds_text(delta.wait_seconds)}" if delta.wait_seconds else ""
             aside = " What was said above is begun anew." if cut else ""
-            self.screen.line(f"  … {delta.reason.rstrip('.')}; asking again{wait}.{aside}", dim=True)
+            reason = delta.reason.rstrip(".")
+            again = " Asking again" if reason.endswith("?") else "; asking again"
+            self.screen.line(f"  … {reason}{again}{wait}.{aside}", dim=True)
 
     def on_progress(self, event: dict[str, Any]) -> None:
         line = progress_line(event)
@@ -99,8 +113,8 @@ class TextDisplay:
         elif self.screen.live:
             self._figures = line
             self.tick()
-        elif time.monotonic() - self._last_metrics >= LINE_EVERY_SECONDS:
-            self._last_metrics = time.monotonic()
+        elif self._clock() - self._last_metrics >= LINE_EVERY_SECONDS:
+            self._last_metrics = self._clock()
             self.screen.line(f"    {line}")
 
     def on_news(self, event: dict[str, Any]) -> None:
@@ -112,19 +126,20 @@ class TextDisplay:
     def tick(self) -> None:
         """Brings the status line up to date; called now and then by whoever waits."""
         if not self._paused:
-            self.screen.status(self._status())
+            self.screen.status(self._status(), below=self._streaming and self._is_quiet())
 
     def pause(self) -> None:
         """No status line from here on: somebody else has the terminal."""
         self._end_of_message()
-        self._paused, self._paused_at = True, time.monotonic()
+        self._paused, self._paused_at = True, self._clock()
         self.screen.status("")
 
     def resume(self) -> None:
         if not self.in_turn:
             self._last_state = ()
         elif self._paused:  # the wait for a person is not the call's
-            away = time.monotonic() - self._paused_at
+            away = self._clock() - self._paused_at
+            self._heard_at += away
             self._doing = {key: (name, since + away) for key, (name, since) in self._doing.items()}
         self._paused, self.in_turn = False, True
         self.tick()
@@ -153,13 +168,27 @@ class TextDisplay:
             self.screen.line(text)
 
     def _status(self) -> str:
-        doing = [(name, time.monotonic() - since) for name, since in self._doing.values()]
-        parts = []
-        if doing and max(seconds for _, seconds in doing) >= 1:
-            name = doing[0][0] if len(doing) == 1 else f"{len(doing)} calls"
-            parts.append(f"{name} {max(int(s) for _, s in doing)} s")
-        parts += [line] if (line := self.run_line or self._figures) else []
+        parts = [part for part in (self.run_line or self._figures, self._activity()) if part]
         return "  " + " · ".join(parts) if parts else ""
+
+    def _activity(self) -> str:
+        now = self._clock()
+        seconds = max((int(now - since) for _, since in self._doing.values()), default=0)
+        if seconds < 1:
+            return ""
+        if "" not in self._doing:
+            names = [name for name, _ in self._doing.values()]
+            return f"{names[0] if len(names) == 1 else f'{len(names)} calls'} {seconds} s"
+        if self._is_quiet():
+            return f"waiting for {self.model}, {int(now - self._heard_at)} s"
+        if self._streaming:
+            return ""
+        if self._thought:
+            return f"{self.model} is thinking, {self._thought:,} characters, {seconds} s"
+        return f"waiting for {self.model}, {seconds} s"
+
+    def _is_quiet(self) -> bool:
+        return "" in self._doing and self._clock() - self._heard_at >= QUIET_SECONDS
 
     def _known(self, event: dict[str, Any]) -> bool:
         """News of a run may come from the call that waits and from whoever watches: they are shown once."""

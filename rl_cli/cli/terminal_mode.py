@@ -30,9 +30,13 @@ def terminal_mode(mode: Mode) -> Iterator[None]:
     changed = [*before[:6], list(before[6])]
     if mode == "silent":
         changed[3] &= ~termios.ECHO
+        changed[3] |= (
+            termios.NOFLSH
+        )  # Ctrl-C ends the turn, and does not drop what was typed for the next one
     elif mode == "lines":
         changed[0] |= termios.ICRNL
         changed[3] |= termios.ECHO | termios.ICANON
+        changed[3] &= ~termios.NOFLSH
         changed[6][termios.VEOF], changed[6][termios.VEOL] = b"\x04", b"\x00"
     else:
         changed[0] &= ~termios.ICRNL

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pty
+import re
 from typing import Any, TextIO
 
 import pytest
@@ -12,9 +13,12 @@ from environments.agent_loop import AssistantMessage, ToolFinished, ToolStarted,
 from environments.policies.base import ReasoningDelta, Retrying, TextDelta
 from environments.tool_calls import CallRecord
 from rl_cli.cli.display import JsonDisplay, TextDisplay
-from rl_cli.cli.event_lines import clip, progress_line, seconds_text
+from rl_cli.cli.event_lines import clip, fold, progress_line, seconds_text
 from rl_cli.cli.output import display_width
+from rl_cli.cli.run_watch import run_line
+from rl_cli.cli.wrapping import Flow, wrapped
 from rl_cli.core.messages import assistant, tool_call
+from rl_cli.runs.progress import Progress
 
 KEY = "sk-test-AAAABBBBCCCCDDDD"
 ALERT = {"kind": "alert", "time": "2026-03-01T12:00:00.000Z", "rule": "reward_falling", "message": "it falls"}
@@ -127,6 +131,32 @@ def test_the_status_line_is_gone_before_anything_else_is_written(monkeypatch: py
     assert on_screen(out.getvalue())[-1] == ""
 
 
+def test_a_model_that_sends_nothing_is_named_also_in_the_middle_of_its_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    out, now = TerminalText(), [100.0]
+    display = TextDisplay(out, clock=lambda: now[0])
+    display.model = "openai/small"
+    display.resume()
+    display.on_event(TurnStarted(0))
+    now[0] += 3
+    display.tick()
+    assert on_screen(out.getvalue()) == ["  waiting for openai/small, 3 s"]
+    display.on_delta(ReasoningDelta("Let me think."))
+    assert on_screen(out.getvalue()) == ["  openai/small is thinking, 13 characters, 3 s"]
+    stream(display, "Half an")
+    now[0] += 9
+    display.tick()
+    assert on_screen(out.getvalue())[-1] == "Half an"
+    now[0] += 3
+    display.tick()
+    assert on_screen(out.getvalue())[-2:] == ["Half an", "  waiting for openai/small, 12 s"]
+    stream(display, " answer.")
+    assert out.getvalue().endswith("\r\x1b[2K\x1b[A\x1b[7C answer.")  # back up, behind what was said
+    display.on_event(AssistantMessage(assistant("Half an answer.")))
+
+
 def test_news_of_a_run_that_come_twice_are_shown_once() -> None:
     out = io.StringIO()
     display = TextDisplay(out)
@@ -177,7 +207,67 @@ def test_a_line_never_takes_more_columns_than_there_are(text: str, columns: int)
     assert shown == text or shown.endswith("…")
 
 
+@pytest.mark.parametrize("columns", [20, 44, 80])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Some prose of words that are not too long, and that comes in pieces of any size whatever.",
+        "Two lines.\n  - an item that is so long that it has to go on below\n",
+        "训练一个模型吧，然后告诉我结果如何，也把报告给我。 And then English words again.",
+        f"A word that is longer than a line: {'x' * 100} and on it goes with more words.",
+    ],
+)
+@pytest.mark.parametrize("piece", [1, 3, 1000])
+def test_words_are_not_broken_at_the_edge_of_the_terminal(text: str, columns: int, piece: int) -> None:
+    flow = Flow()
+    written = "".join(flow.feed(text[i : i + piece], columns) for i in range(0, len(text), piece))
+    for shown in (emulated(written, columns), emulated(wrapped(text, columns), columns)):
+        assert all(display_width(line) <= columns for line in shown)
+        words = [word for word in " ".join(shown).split() if word.isascii() and "x" * 10 not in word]
+        assert words == [word for word in text.split() if word.isascii() and "x" * 10 not in word]
+        assert "".join("".join(shown).split()) == "".join(text.split())
+
+
+def emulated(written: str, columns: int) -> list[str]:
+    """The lines of a terminal that is so wide, for the few sequences that are used."""
+    lines, at = [""], 0
+    for part in re.findall(r"\x1b\[\d*[CK]|.|\n", written):
+        if part == "\n":
+            lines.append("")
+            at = 0
+        elif part == "\r":
+            at = 0
+        elif part.endswith("K") and part != "K":
+            lines[-1] = lines[-1][:at]
+        elif part.startswith("\x1b"):
+            columns_right, at = int(part[2:-1]), 0
+            while display_width(lines[-1][:at]) < columns_right:
+                at += 1
+        else:
+            if display_width(lines[-1][:at] + part) > columns:
+                lines.append("")
+                at = 0
+            lines[-1] = lines[-1][:at] + part
+            at += 1
+    return lines
+
+
+def test_the_line_of_a_run_has_what_matters_within_a_narrow_terminal() -> None:
+    rows = [{"phase": "grpo", "step": i, "reward/mean": 0.5123, "seconds/step": 4.0} for i in range(1, 101)]
+    progress = Progress(total_steps=300)
+    progress.feed(rows, [{"kind": "phase", "name": "grpo"}])
+    line = run_line("running", progress)
+    assert line == "step 100/300  reward 0.512  13 min 20 s left  grpo"
+    assert " left" in clip(f"  {line}", 79 // 2 + 8)
+
+
 def test_durations_and_lines_for_people() -> None:
+    played = {"kind": "warm_start", "accuracy": 0.22, "note": "from the recording"}
+    assert progress_line(played) == "warm start: accuracy 0.220, from the recording"
+    assert progress_line({"kind": "warm_start"}) == "warm start: played"
+    assert fold('{"ok": true, "profiles": [1], "results": [1, 2], "entries": [1]}') == (
+        "1 profile, 2 results, 1 entry"
+    )
     assert [seconds_text(s) for s in (0.04, 59.9, 65, 3700)] == [
         "0.0 s",
         "59.9 s",

@@ -102,6 +102,24 @@ def test_agt_30_ctrl_c_ends_a_model_call_that_hangs():
     assert len(server.requests) == 3
 
 
+def test_lines_typed_during_a_turn_come_next_also_after_ctrl_c():
+    with WireServer(
+        [Reply("Half", fault=Fault("hang", 2)), Reply("I am back."), Reply("Still here.")]
+    ) as server:
+        with Terminal("chat", *endpoint(server)) as chat:
+            chat.expect("/help")
+            chat.say("tell me")
+            chat.expect("Half")
+            chat.say("typed meanwhile")
+            chat.say("and more")
+            chat.type(CTRL_C)
+            chat.expect("Interrupted.")
+            chat.expect("I am back.")
+            chat.expect("Still here.")
+    requests = [request.body["messages"][-1]["content"] for request in server.requests]
+    assert requests == ["tell me", "typed meanwhile", "and more"]
+
+
 def test_lines_history_and_ctrl_c_at_the_prompt(home: Path):
     with WireServer(answer_with_the_request) as server:
         with Terminal("chat", *endpoint(server)) as chat:
@@ -224,11 +242,11 @@ def long_run(home: Path, tmp_path: Path) -> str:
 
 def test_a_run_stays_in_view_at_the_prompt_and_during_a_turn(long_run: str):
     with WireServer([Reply("done", delay=3)]) as server, Terminal("chat", *endpoint(server)) as chat:
-        chat.expect(f"{long_run}  grpo")
         chat.expect("step ")
-        chat.expect("left")
+        chat.expect("  reward ")
+        chat.expect(" left  grpo")
         chat.say("hello")
-        chat.expect(f"waiting for the model 1 s · {long_run}")
+        chat.expect(" left  grpo · waiting for openai/small, 1 s")
         chat.expect("done")
         chat.process.send_signal(signal.SIGTERM)
         assert chat.code() == 130
