@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from rl_cli.cli.app import JsonOption, YesOption, group
-from rl_cli.cli.output import cell, print_fields, print_json, print_json_lines, print_table, say
+from rl_cli.cli.output import cell, print_json, print_json_lines, print_table, say
 from rl_cli.core.cuts import one_line
 from rl_cli.core.errors import BadUsage, WorkFailed, did_you_mean
 from rl_cli.core.json_text import to_json
@@ -57,21 +57,10 @@ def _row(row: dict[str, Any]) -> list[Any]:
 
 @app.command("show")
 def show_command(run: RunArgument, json_: JsonOption = False) -> None:
-    """Show one run: state, progress, accuracy, alerts."""
-    summary = _find(run).summary()
-    if json_:
-        print_json(summary)
-        return
-    alerts, figures = summary.pop("alerts"), summary.pop("last_metrics")
-    evaluation = summary.pop("eval")
-    summary["test problems"] = evaluation.pop("n")
-    measured = {f"accuracy, {name}": value for name, value in evaluation.items() if value is not None}
-    print_fields({**summary, **measured})
-    if figures:
-        print("\nnewest figures")
-        print_fields({f"  {name}": value for name, value in figures.items() if name != "time"})
-    for alert in alerts:
-        say(f"\nalert ({alert['rule']}): {alert['message']}\n  {alert['action']}")
+    """Show one run: state, progress, accuracy, what it took, alerts."""
+    from rl_cli.cli.run_details import show_run
+
+    show_run(_find(run), json_)
 
 
 @app.command("start")

@@ -162,6 +162,21 @@ class RunSpending:
         return limits.bounds(session=entry.session, day=entry.day or self.ledger.today())
 
 
+def spent_on(home: str | Path, run_id: str, facts: Mapping[str, Any] | None) -> Amounts:
+    """What a run has taken so far, with the requests that were made for it; nothing where that is not known.
+
+    Args:
+        facts: As `reserve_run` returned them.
+    """
+    try:
+        with Ledger(home).reading() as books:
+            spent = books.totals("run", run_id).spent
+            entry = books.get(str(facts["entry"])) if facts else None
+    except RlCliError:
+        return Amounts()
+    return spent + entry.least if entry and entry.state == "reserved" else spent
+
+
 def why_not(home: str | Path, settings: Settings, session: str | None, estimate: Any) -> str | None:
     """Why the budgets do not allow what a call is estimated to take; None: they do.
 

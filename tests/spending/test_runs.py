@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rl_cli.cli.run_details import show_run
 from rl_cli.core.errors import Refused
 from rl_cli.runs.launch import start_run, stop_run
 from rl_cli.runs.settle import settle
@@ -61,6 +63,18 @@ def test_a_run_is_reserved_and_settled_at_what_it_took(runs: Path) -> None:
     assert totals(runs).spent.dollars == pytest.approx(done.amounts.dollars, abs=1e-8)
     again = begin(runs, [steps(20, every=0.05)])  # now it is known how long such runs take
     assert entry(runs, again).amounts.dollars < 60
+
+
+def test_a_run_shows_what_it_took(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = begin(runs, [steps(20, every=0.05)])
+    until_over(run)
+    done = until(lambda: (found := entry(runs, run)).state == "settled" and found)
+    show_run(run, as_json=True)
+    assert json.loads(capsys.readouterr().out)["spent"]["dollars"] == pytest.approx(done.amounts.dollars)
+    show_run(run, as_json=False)
+    shown = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line.count("  "))
+    assert shown["cost"].strip().startswith("$")
+    assert "s of GPU time" in shown["GPU"]
 
 
 @pytest.mark.parametrize("budget", [{"max_dollars": 1.5}, {"max_gpu_hours": 0.001}])

@@ -1,0 +1,36 @@
+"""What `rl-cli runs show` says of one run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rl_cli.cli.output import print_fields, print_json, say
+
+
+def show_run(run: Any, as_json: bool) -> None:
+    """Prints state, progress, accuracy, what it took, alerts.
+
+    Args:
+        run: A RunDir.
+        as_json: One JSON object.
+    """
+    from rl_cli.spending.gate import spent_on
+    from rl_cli.spending.units import in_words
+
+    summary = run.summary()
+    spent = spent_on(run.home, run.id, run.state().get("spending"))
+    if as_json:
+        print_json({**summary, "spent": spent.to_dict()})
+        return
+    alerts, figures = summary.pop("alerts"), summary.pop("last_metrics")
+    evaluation = summary.pop("eval")
+    summary["test problems"] = evaluation.pop("n")
+    measured = {f"accuracy, {name}": value for name, value in evaluation.items() if value is not None}
+    units = {"gpu_hours": "GPU time", "dollars": "cost", "tokens": "tokens of endpoints", "hours": "time"}
+    took = {name: in_words(unit, spent.of(unit)) for unit, name in units.items() if spent.of(unit)}
+    print_fields({**summary, **measured, **took})
+    if figures:
+        print("\nnewest figures")
+        print_fields({f"  {name}": value for name, value in figures.items() if name != "time"})
+    for alert in alerts:
+        say(f"\nalert ({alert['rule']}): {alert['message']}\n  {alert['action']}")
