@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import json
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -22,17 +22,17 @@ from tests.wire.server import Fault, Raw, Refusal, Reply, WireServer
 
 APIS = ("openai", "anthropic")
 KEY = "sk-the-key-of-this-test"
-CONTENT = {"openai": {"choices": [{"message": {"content": "hello"}, "finish_reason": "stop"}]}}
-CONTENT["anthropic"] = {"content": [{"type": "text", "text": "hello"}], "stop_reason": "end_turn"}  # type: ignore[dict-item]
+BODIES = {
+    "openai": '{"choices": [{"message": {"content": "hello"}, "finish_reason": "stop"}]}',
+    "anthropic": '{"content": [{"type": "text", "text": "hello"}], "stop_reason": "end_turn"}',
+}
 
 
 def policy(api: str, server: WireServer, **settings: Any) -> OpenAIChatPolicy | AnthropicPolicy:
-    url, kind = {
-        "openai": (server.openai_url, OpenAIChatPolicy),
-        "anthropic": (server.anthropic_url, AnthropicPolicy),
-    }[api]
-    known = {"provider": "mine", "model": "m", "base_url": url, "api_key": KEY}
-    return kind(Endpoint(**(known | settings)), WaitPolicy(attempts=3, base=0.01, cap=0.02))
+    url = server.openai_url if api == "openai" else server.anthropic_url
+    endpoint = Endpoint("mine", "m", url, KEY, **settings)
+    wait = WaitPolicy(attempts=3, base=0.01, cap=0.02)
+    return OpenAIChatPolicy(endpoint, wait) if api == "openai" else AnthropicPolicy(endpoint, wait)
 
 
 def ask(api: str, server: WireServer, meter: Any = None, **settings: Any) -> Completion:
@@ -63,9 +63,9 @@ def test_a_redirect_takes_neither_key_nor_conversation_to_another_address(api, s
 @pytest.mark.parametrize("api", APIS)
 def test_a_huge_error_is_read_in_part_and_keeps_its_meaning(api):
     body = b'{"error": {"message": "' + b"x" * 5_000_000
-    with WireServer([Raw(body, "application/json", status=401)]) as server:
-        with pytest.raises(PolicyError, match="mine refused the key"):
-            ask(api, server)
+    raw = Raw(body, "application/json", status=401)
+    with WireServer([raw]) as server, pytest.raises(PolicyError, match="mine refused the key"):
+        ask(api, server)
 
 
 @pytest.mark.parametrize("status", [200, 400])
@@ -82,7 +82,7 @@ def test_a_small_body_that_unpacks_to_a_huge_one_is_given_up(api, status):
 
 @pytest.mark.parametrize("api", APIS)
 def test_a_compressed_answer_is_read_all_the_same(api):
-    body = gzip.compress(json.dumps(CONTENT[api]).encode())
+    body = gzip.compress(BODIES[api].encode())
     raw = Raw(body, "application/json", headers={"content-encoding": "gzip"}, write_size=10)
     with WireServer([raw]) as server:
         assert ask(api, server, stream=False).message["content"] == "hello"
@@ -124,6 +124,11 @@ def test_what_the_sdk_finds_in_the_environment_goes_to_its_own_provider_only(api
     assert (sent["x-mine"], sent["authorization"]) == ("yes", f"Bearer {KEY}")
 
 
+def wait_until_gone(server: WireServer) -> None:
+    while not server.requests[0].gone:
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("after", [None, 3])
 @pytest.mark.parametrize("api", APIS)
 def test_an_interrupted_request_closes_its_connection_while_the_session_is_still_open(api, after):
@@ -134,8 +139,7 @@ def test_an_interrupted_request_closes_its_connection_while_the_session_is_still
             request.cancel()
             with suppress(asyncio.CancelledError):
                 await request
-            while not server.requests[0].gone:
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread(wait_until_gone, server)
 
     with WireServer([Reply("a long answer", fault=Fault("hang", after))]) as server:
         asyncio.run(asyncio.wait_for(main(server), 60))

@@ -26,10 +26,11 @@ from environments.policies.base import (
     Sampling,
     Usage,
 )
+from environments.policies.endpoints.answer_limit import AnswerLimit
 from environments.policies.endpoints.attempts import Progress, Request, WaitPolicy, with_retries
 from environments.policies.endpoints.endpoint import Endpoint
 from environments.policies.endpoints.errors import CutStream, Refusal, classify
-from environments.policies.endpoints.token_estimate import ASCII_PER_TOKEN, request_tokens
+from environments.policies.endpoints.token_estimate import request_tokens
 from rl_cli.core.messages import Message
 
 ANTHROPIC_URL = "https://api.anthropic.com"
@@ -143,6 +144,7 @@ class AnthropicSession:
         Raises:
             CutStream: It ended before that.
         """
+        kept = AnswerLimit(request["max_tokens"] if self._bounds.meter else None)
         send = self._client.messages.with_streaming_response.create
         try:
             async with (
@@ -151,7 +153,10 @@ class AnthropicSession:
             ):
                 async for event in _patiently(arriving, builder):
                     builder.feed(event)
-                    progress.output_tokens = int(builder.received / ASCII_PER_TOKEN)
+                    progress.output_tokens = builder.count.tokens
+                    if kept.is_passed(builder.count):
+                        builder.cut()
+                        break
         except Exception:
             if not builder.complete:
                 raise

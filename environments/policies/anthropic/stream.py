@@ -23,6 +23,7 @@ from environments.policies.base import (
     Usage,
 )
 from environments.policies.endpoints.errors import CutStream, StreamedError
+from environments.policies.endpoints.token_estimate import TextCount
 from rl_cli.core.messages import ToolCall, assistant, tool_call
 
 STOPS = {
@@ -47,8 +48,8 @@ class MessageBuilder:
     stop_reason: str | None = None
     usage: Usage | None = None
     """Counts so far; None where the server never said."""
-    received: int = 0
-    """Characters of the message so far, thinking and arguments included."""
+    count: TextCount = field(default_factory=TextCount)
+    """The text of the message so far, thinking and arguments included."""
     stopped: bool = False
     """Whether the final event came."""
     _blocks: list[Block] = field(default_factory=list)
@@ -88,6 +89,10 @@ class MessageBuilder:
             self.usage = counted(self.usage, event.get("usage"))
         elif kind == "message_stop":
             self.stopped = True
+
+    def cut(self) -> None:
+        """The rest is not taken: it is longer than it may be. What the server counted so far is not all."""
+        self.stop_reason, self.usage = "max_tokens", None
 
     def completion(self) -> Completion:
         """The message as far as it came; whether that is all of it, `complete` tells.
@@ -149,7 +154,7 @@ class MessageBuilder:
         else:
             shown = text
         block.text += text
-        self.received += len(text)
+        self.count.add(text)
         if self.on_delta and block.type == "text":
             self.on_delta(TextDelta(shown))
         elif self.on_delta and block.type == "thinking":

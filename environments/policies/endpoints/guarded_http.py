@@ -21,7 +21,7 @@ ERROR_BYTES = 1_000_000
 """Of the body of an error; the rest is not read."""
 BODY_BYTES = 32_000_000
 """Of an answer in one piece of JSON."""
-STREAM_BYTES = 512_000_000
+STREAM_BYTES = 256_000_000
 """Of a stream of events."""
 _PIECE = 65_536
 _BREATH = 1_000_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 ASCII_PER_TOKEN = 3.5
@@ -17,6 +18,25 @@ def text_tokens(text: str) -> int:
         return -int(-len(text) // ASCII_PER_TOKEN)
     wide = sum(1 for c in text if c >= "\x80")
     return wide - int(-(len(text) - wide) // ASCII_PER_TOKEN)
+
+
+@dataclass
+class TextCount:
+    """Counts a text that comes in pieces."""
+
+    characters: int = 0
+    wide: int = 0
+    """Of them: not ASCII."""
+
+    def add(self, piece: str) -> None:
+        self.characters += len(piece)
+        if not piece.isascii():
+            self.wide += sum(1 for c in piece if c >= "\x80")
+
+    @property
+    def tokens(self) -> int:
+        """Estimated, as `text_tokens` does of the whole."""
+        return self.wide - int(-(self.characters - self.wide) // ASCII_PER_TOKEN)
 
 
 def message_tokens(message: Mapping[str, Any]) -> int:

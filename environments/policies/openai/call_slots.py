@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from environments.policies.endpoints.token_estimate import TextCount
 from rl_cli.core.json_text import repair_surrogates
 from rl_cli.core.messages import ToolCall, tool_call
 
@@ -37,10 +38,12 @@ class CallSlots:
 
     Args:
         offered: The names of the tools that were offered.
+        count: Told of the text of names and arguments.
     """
 
-    def __init__(self, offered: Collection[str]) -> None:
+    def __init__(self, offered: Collection[str], count: TextCount | None = None) -> None:
         self._offered = offered
+        self._count = count or TextCount()
         self.slots: list[Slot] = []
 
     def feed(self, piece: Any, index: int | None = None) -> None:
@@ -64,11 +67,14 @@ class CallSlots:
         slot.id = slot.id or call_id
         slot.extra = piece.get("extra_content") or slot.extra
         if name:
-            slot.name = self._joined(slot.name, name) or name
+            joined = self._joined(slot.name, name) or name
+            self._count.add(joined[len(slot.name) :])
+            slot.name = joined
         if slot.arguments == "{}" and arguments.lstrip().startswith("{"):
             slot.arguments = ""  # some send that before the arguments
         if not (arguments == slot.arguments and slot.is_complete):  # some repeat the whole at the end
             slot.arguments += arguments
+            self._count.add(arguments)
 
     @property
     def begun(self) -> list[Slot]:

@@ -8,21 +8,32 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from environments.policies.base import Bounds, Completion, OnDelta, PolicyError, Sampling, Usage
+from environments.policies.base import (
+    Bounds,
+    Completion,
+    ContextOverflow,
+    OnDelta,
+    PolicyError,
+    Sampling,
+    Usage,
+)
+from environments.policies.endpoints.answer_limit import AnswerLimit
 from environments.policies.endpoints.attempts import Progress, Request, WaitPolicy, with_retries
 from environments.policies.endpoints.endpoint import Endpoint
 from environments.policies.endpoints.errors import CutStream, Refusal, StreamedError, classify
 from environments.policies.endpoints.sse import DONE, EventStream
-from environments.policies.endpoints.token_estimate import message_tokens, request_tokens, text_tokens
+from environments.policies.endpoints.token_estimate import message_tokens, request_tokens
+from environments.policies.openai.client import open_client
 from environments.policies.openai.request import (
+    Dialect,
     adapted,
     dialect_of,
-    is_openai,
     max_output,
     request_of,
     wire_message,
@@ -33,9 +44,10 @@ from rl_cli.core.messages import Message
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-OPENAI_URL = "https://api.openai.com/v1"
 ASSUMED_OUTPUT = 8192
 """Tokens that are reserved for an answer that nothing limits."""
+LEAST_OUTPUT = 512
+"""Tokens of an answer without which it makes no sense to ask."""
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +67,7 @@ class OpenAIChatPolicy:
         """Tokens; None where it is not known."""
         self.wait = wait or WaitPolicy()
         self.dialect = dialect_of(endpoint)
+        self.assumed_output = ASSUMED_OUTPUT
 
     @asynccontextmanager
     async def open(
@@ -112,14 +125,21 @@ class OpenAIChatSession:
 
     async def _ask(self, wire: list[dict[str, Any]], taken: set[str], tokens: int) -> tuple[Assembled, Usage]:
         """The answer; asked again in another dialect as long as refusals teach something new."""
-        endpoint, policy = self._policy.endpoint, self._policy
-        limit = max_output(endpoint, self._sampling) or ASSUMED_OUTPUT
+        endpoint, policy, metered = self._policy.endpoint, self._policy, self._bounds.meter is not None
+        asked = max_output(endpoint, self._sampling)
+        limit = asked or _fitting(policy.assumed_output, tokens, policy.window)
+        sampling = self._sampling
         while True:
             dialect = policy.dialect
-            request = request_of(endpoint, dialect, wire, self._tools, self._sampling, self._rollout_id)
+            if metered:  # what is reserved is what the endpoint may answer
+                sampling = replace(self._sampling, max_tokens=limit)
+            request = request_of(endpoint, dialect, wire, self._tools, sampling, self._rollout_id)
+            kept = limit if metered or (asked and dialect.unlimited) else None
 
-            async def send(progress: Progress, request: dict[str, Any] = request) -> tuple[Assembled, Usage]:
-                answer = await self._send(request, taken, progress)
+            async def send(
+                progress: Progress, request: dict[str, Any] = request, kept: int | None = kept
+            ) -> tuple[Assembled, Usage]:
+                answer = await self._send(request, taken, progress, AnswerLimit(kept))
                 return answer, _counted(answer, tokens)
 
             try:
@@ -131,17 +151,32 @@ class OpenAIChatSession:
                     policy.wait,
                     self._on_delta,
                 )
-            except Refusal as refusal:
-                # Another session may have learnt the same in the meantime.
-                learnt = (
-                    adapted(dialect, refusal.said, request) if policy.dialect == dialect else policy.dialect
-                )
-                if learnt is None:
-                    raise _explained(refusal, endpoint) from refusal.__cause__
-                log.info("%s takes requests differently: %s", policy.name, learnt)
-                policy.dialect = learnt
+            except (Refusal, ContextOverflow) as error:
+                learnt = self._learnt(error, dialect, request)
+                smaller = None if asked or not metered else _smaller(limit, error)
+                if learnt is not None:
+                    log.info("%s takes requests differently: %s", policy.name, learnt)
+                    policy.dialect = learnt
+                elif smaller is not None:
+                    if tokens < limit:  # it is the endpoint's window that is small
+                        policy.assumed_output = min(policy.assumed_output, smaller)
+                    limit = smaller
+                elif isinstance(error, Refusal):
+                    raise _explained(error, endpoint) from error.__cause__
+                else:
+                    raise
 
-    async def _send(self, request: dict[str, Any], taken: set[str], progress: Progress) -> Assembled:
+    def _learnt(self, error: PolicyError, before: Dialect, request: dict[str, Any]) -> Dialect | None:
+        """The dialect to ask again in; None where the refusal teaches nothing."""
+        if not isinstance(error, Refusal):
+            return None
+        if self._policy.dialect != before:
+            return self._policy.dialect  # another session has learnt in the meantime
+        return adapted(before, error.said, request)
+
+    async def _send(
+        self, request: dict[str, Any], taken: set[str], progress: Progress, kept: AnswerLimit
+    ) -> Assembled:
         """One attempt. What is streamed is shown at once."""
         limit = request.get("max_completion_tokens") or request.get("max_tokens")
         assembly = Assembly(self._offered, taken, limit)
@@ -153,22 +188,27 @@ class OpenAIChatSession:
                 self._show(assembly, _loads(await response.text()))
                 assembly.done()
             else:  # some servers say text/plain of their events
-                await self._read_events(response, assembly, progress)
+                await self._read_events(response, assembly, progress, kept)
         answer = assembly.result()
         for delta in assembly.rest():
             self._on_delta(delta)
         return answer
 
-    async def _read_events(self, response: Any, assembly: Assembly, progress: Progress) -> None:
-        events, received = EventStream(), 0
+    async def _read_events(
+        self, response: Any, assembly: Assembly, progress: Progress, kept: AnswerLimit
+    ) -> None:
+        events = EventStream()
         try:
             async for piece in response.iter_bytes():
-                received += len(piece)
                 for data in events.feed(piece):
                     if data.strip() == DONE:
                         assembly.done()
                         return
                     self._show(assembly, _loads(data))
+                    if kept.is_passed(assembly.count):
+                        log.info("%s answers more than it may: cut", self._policy.name)
+                        assembly.cut()
+                        return
             for data in events.end():
                 if data.strip() == DONE:
                     assembly.done()
@@ -179,45 +219,34 @@ class OpenAIChatSession:
                 raise
             log.debug("%s broke off after its answer: %r", self._policy.name, error)
         finally:
-            progress.output_tokens = text_tokens(assembly.received)
+            progress.output_tokens = assembly.count.tokens
 
     def _show(self, assembly: Assembly, chunk: Any) -> None:
         for delta in assembly.feed(chunk):
             self._on_delta(delta)
 
 
-def open_client(endpoint: Endpoint) -> AsyncOpenAI:
-    """The SDK's client: without retries of its own, for this endpoint only."""
-    import httpx2
-    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
-
-    from environments.policies.endpoints.guarded_http import guarded_client
-
-    timeout = httpx2.Timeout(600, connect=10)
-    headers = dict(endpoint.headers)
-    client = AsyncOpenAI(
-        api_key=endpoint.api_key or "none",
-        base_url=endpoint.base_url or OPENAI_URL,
-        max_retries=0,
-        timeout=timeout,
-        default_headers=headers,
-        http_client=guarded_client(DefaultAsyncHttpxClient, endpoint, timeout),
-    )
-    if not is_openai(endpoint):  # what the SDK reads from the environment is nobody else's business
-        client.organization = client.project = client.admin_api_key = None
-        client._custom_headers = headers
-    return client
-
-
 def _counted(answer: Assembled, estimate: int) -> Usage:
     """What the endpoint counted, and estimates where it did not."""
     said = answer.usage or Usage(requests=1)
-    output = message_tokens(answer.message)
+    output = max(message_tokens(answer.message), answer.received_tokens)
     return replace(
         said,
         input_tokens=said.input_tokens or estimate,
         output_tokens=said.output_tokens or output,
     )
+
+
+def _fitting(assumed: int, tokens: int, window: int | None) -> int:
+    """A limit for an answer that nobody limited: no more than the window leaves."""
+    return assumed if window is None else min(assumed, max(window - tokens, LEAST_OUTPUT))
+
+
+def _smaller(limit: int, error: PolicyError) -> int | None:
+    """A limit to try instead, where what was refused may be the one that we chose."""
+    text = error.said.text if isinstance(error, Refusal) else str(error)
+    about = re.search(rf"\b{limit}\b|max_(?:completion_|new_)?tokens", text)
+    return max(limit // 4, LEAST_OUTPUT) if about and limit > LEAST_OUTPUT else None
 
 
 def _loads(text: str) -> Any:

@@ -35,6 +35,8 @@ class Dialect:
     max_tokens_field: str = "max_tokens"
     swapped: bool = False
     """It refused the other name of that field."""
+    unlimited: bool = False
+    """It takes no limit of an answer's tokens, by neither name."""
     dropped: frozenset[str] = frozenset()
     """Of OPTIONAL: what it refused."""
     alternating: bool = False
@@ -68,7 +70,9 @@ def adapted(dialect: Dialect, said: ServerSaid, request: dict[str, Any]) -> Dial
     if dialect.max_tokens_field in named:
         fields = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
         other = fields[dialect.max_tokens_field]
-        return None if dialect.swapped else replace(dialect, max_tokens_field=other, swapped=True)
+        if dialect.swapped:
+            return replace(dialect, unlimited=True)
+        return replace(dialect, max_tokens_field=other, swapped=True)
     refused = {field for field in named if field in OPTIONAL}
     return replace(dialect, dropped=dialect.dropped | refused) if refused else None
 
@@ -97,7 +101,7 @@ def request_of(
         "prompt_cache_key": rollout_id[:64] if is_openai(endpoint) and rollout_id else None,
     }
     request |= {k: v for k, v in optional.items() if v is not None and k not in dialect.dropped}
-    if (limit := max_output(endpoint, sampling)) is not None:
+    if (limit := max_output(endpoint, sampling)) is not None and not dialect.unlimited:
         request[dialect.max_tokens_field] = limit
     return request
 

@@ -13,6 +13,7 @@ from environments.policies.base import FinishReason, ReasoningDelta, TextDelta, 
 from environments.policies.endpoints.call_text import calls_in
 from environments.policies.endpoints.errors import CutStream, StreamedError
 from environments.policies.endpoints.think_tags import TagSplitter, split_reasoning
+from environments.policies.endpoints.token_estimate import TextCount
 from environments.policies.openai.call_slots import CallSlots, is_cut, is_object
 from environments.policies.openai.parts import (
     PairedText,
@@ -51,6 +52,8 @@ class Assembled:
     usage: Usage | None
     """None where the server counted nothing."""
     call_errors: list[str] = field(default_factory=list)
+    received_tokens: int = 0
+    """Estimated, of all that came, what the message leaves out included."""
 
 
 class Assembly:
@@ -66,7 +69,9 @@ class Assembly:
         self, offered: Collection[str] = (), taken: Collection[str] = (), max_tokens: int | None = None
     ) -> None:
         self._offered, self._taken, self._max_tokens = offered, taken, max_tokens
-        self._slots = CallSlots(offered)
+        self.count = TextCount()
+        """All that has been received of the answer, to guess its tokens from."""
+        self._slots = CallSlots(offered, self.count)
         self._splitter = TagSplitter(hide_calls=bool(offered))
         self._text, self._thought, self._tail = PairedText(), PairedText(), ""
         self._content: list[str] = []
@@ -78,15 +83,13 @@ class Assembly:
         self._done = False
 
     @property
-    def received(self) -> str:
-        """All that has been received of the answer, to guess its tokens from."""
-        arguments = (slot.name + slot.arguments for slot in self._slots.slots)
-        return "".join([*self._content, *self._reasoning, *arguments])
-
-    @property
     def is_finished(self) -> bool:
         """Whether the server said that the answer is complete."""
         return self._done or (self._finish is not None and self._finish not in BROKEN)
+
+    def cut(self) -> None:
+        """The rest is not taken: it is longer than it may be. What the server counted so far is not all."""
+        self._finish, self._usage = "length", {}
 
     def done(self) -> None:
         """The stream's [DONE] came."""
@@ -110,7 +113,7 @@ class Assembly:
             return
         whole = choice.get("message")
         if isinstance(whole, dict) and not choice.get("delta"):
-            if not self.received:  # some repeat the whole message at the end
+            if not self.count.characters:  # some repeat the whole message at the end
                 yield from self._take_delta(whole, listed=True)
         elif isinstance(delta := choice.get("delta"), dict):
             yield from self._take_delta(delta, listed=False)
@@ -142,7 +145,7 @@ class Assembly:
             message["provider_state"] = {"openai": state}
         if finish is FinishReason.TOOL_CALLS and not kept:
             finish = FinishReason.STOP
-        return Assembled(message, finish, usage_of(self._usage), errors + dropped)
+        return Assembled(message, finish, usage_of(self._usage), errors + dropped, self.count.tokens)
 
     def rest(self) -> Iterator[TextDelta | ReasoningDelta]:
         """What was not shown yet, because it might have been calls. Ask for it after the result."""
@@ -158,12 +161,15 @@ class Assembly:
             thought = thought or "".join(detail_text(detail) for detail in details)
         if thought := self._thought.feed(thought):
             self._reasoning.append(thought)
+            self.count.add(thought)
             yield ReasoningDelta(thought)
         if text := self._text.feed(text):
             self._content.append(text)
+            self.count.add(text)
             yield from self._splitter.feed(text)
         if isinstance(refusal := delta.get("refusal"), str) and refusal:
             self._refusal.append(repair_surrogates(refusal))
+            self.count.add(refusal)
             yield TextDelta(self._refusal[-1])
         calls = delta.get("tool_calls")
         calls = [calls] if isinstance(calls, dict) else calls if isinstance(calls, list) else []
@@ -191,7 +197,7 @@ class Assembly:
             raise CutStream(f"it ended with '{self._finish}'")
         cut_call = any(is_cut(call["function"]["arguments"]) for call in calls)
         if self._finish is None and (not self._done or not (calls or content) or cut_call):
-            raise CutStream("it ended too early" if self.received else "it was empty")
+            raise CutStream("it ended too early" if self.count.characters else "it was empty")
         finish = FINISH.get(self._finish or "stop", FinishReason.STOP)
         if finish in (FinishReason.LENGTH, FinishReason.CONTENT_FILTER):
             return finish
