@@ -63,6 +63,17 @@ def add(digest: dict[str, Any], messages: list[Message], risks: Mapping[str, str
     }
 
 
+def sound_digest(digest: Any) -> dict[str, Any]:
+    """A digest as it was read from a file, without what `add` would not have put there."""
+    digest = digest if isinstance(digest, dict) else {}
+    requests, done, runs = (digest.get(key) for key in ("requests", "done", "runs"))
+    return {
+        "requests": [row for row in _list(requests) if _is_row(row, "asked", "answered")],
+        "done": [row for row in _list(done) if _is_row(row, "risk", "what") and row["risk"] is not None],
+        "runs": {k: v for k, v in runs.items() if isinstance(v, str)} if isinstance(runs, dict) else {},
+    }
+
+
 def as_texts(digest: dict[str, Any], longest: int | None = None) -> dict[str, str]:
     """The digest as the three lists of the prompt `summary`.
 
@@ -78,6 +89,15 @@ def as_texts(digest: dict[str, Any], longest: int | None = None) -> dict[str, st
     runs = [f"- {run_id}: {state}" for run_id, state in digest.get("runs", {}).items()]
     lists = {"requests": requests, "done": done, "runs": runs}
     return {name: _listed(lines, longest) for name, lines in lists.items()}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _is_row(row: Any, text: str, second: str) -> bool:
+    both = isinstance(row, dict) and text in row and second in row
+    return both and isinstance(row[text], str) and isinstance(row[second], str | None)
 
 
 def _listed(lines: list[str], longest: int | None) -> str:

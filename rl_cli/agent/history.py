@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from rl_cli.agent.events import is_json_object, sound_event
 from rl_cli.core.messages import Message, ToolCall, tool_result, user
 
 UNKNOWN = json.dumps(
@@ -63,33 +64,10 @@ class History:
         self._entries: list[Entry] = []
 
     def apply(self, event: dict[str, Any]) -> None:
-        """Takes in one event of a session file."""
-        kind = event.get("kind")
-        if kind in ("session", "model"):
-            self.model = str(event.get("model", self.model))
-        elif kind == "system":
-            self.system = str(event.get("content", ""))
-        elif kind == "message":
-            self._who_answers(event)
-            self._add(event.get("message"), by_person=event.get("by") is None)
-        elif kind == "result":
-            self._answer(event.get("call_id"), event.get("content"))
-        elif kind == "state" and isinstance(event.get("state"), dict):
-            self.state = event["state"]
-        elif kind == "compaction" and isinstance(event.get("kept"), list):
-            self.summary = str(event.get("summary", ""))
-            self.digest = event["digest"] if isinstance(event.get("digest"), dict) else {}
-            self._entries = []
-            for message in event["kept"]:
-                if isinstance(message, dict) and message.get("role") == "tool":
-                    self._answer(message.get("tool_call_id"), message.get("content"))
-                else:
-                    self._add(message, by_person=False)
-        elif kind == "partial":
-            self.words = str(event.get("text", ""))
-        elif kind == "end":
-            self.unfinished = False
-            self.stop, self.why = str(event.get("stop") or ""), str(event.get("error") or "")
+        """Takes in one event of a session file, whatever somebody has made of it."""
+        sound = sound_event(event)
+        if sound is not None:
+            self._apply(sound)
 
     def as_events(self) -> list[dict[str, Any]]:
         """Events that give the same messages and state in a file that has none."""
@@ -147,57 +125,61 @@ class History:
         calls = last.message["tool_calls"]
         return [call for call, content in zip(calls, last.results, strict=True) if content is None]
 
+    def _apply(self, event: dict[str, Any]) -> None:
+        kind = event.get("kind")
+        if kind in ("session", "model"):
+            self.model = event["model"] or self.model
+        elif kind == "system":
+            self.system = event["content"]
+        elif kind == "message":
+            self._who_answers(event)
+            self._add(event["message"], by_person=event.get("by") is None)
+        elif kind == "result":
+            self._answer(event["call_id"], event["content"])
+        elif kind == "state":
+            self.state = event["state"]
+        elif kind == "compaction":
+            self.summary = event["summary"] or None
+            self.digest = event["digest"]
+            self._entries = []
+            for message in event["kept"]:
+                if message["role"] == "tool":
+                    self._answer(message["tool_call_id"], message["content"])
+                else:
+                    self._add(message, by_person=False)
+        elif kind == "partial":
+            self.words = event["text"]
+        elif kind == "end":
+            self.unfinished = False
+            self.stop, self.why = event["stop"] or "", event["error"] or ""
+
     def _who_answers(self, event: dict[str, Any]) -> None:
         """A turn's beginning says it again: a model of this computer is never mistaken for a provider's."""
         model, address = event.get("model"), event.get("base_url")
-        if isinstance(model, str) and model:
-            self.model = model
-        if isinstance(address, str) and "base_url" not in self.state:
+        self.model = model or self.model
+        if address and "base_url" not in self.state:
             self.state = {**self.state, "base_url": address}
 
-    def _add(self, message: Any, by_person: bool) -> None:
-        if not _is_message(message):
-            return
-        calls = message.get("tool_calls") or []
+    def _add(self, message: Message, by_person: bool) -> None:
+        calls = message.get("tool_calls", [])
         if message["role"] == "user" and by_person:
             self.turns += 1
-            self.title = self.title or message["content"]
+            self.title = self.title or message["content"] or ""
             self.unfinished = True
-            self.request, self.words, self.stop, self.why = message["content"], "", "", ""
+            self.request, self.words, self.stop, self.why = message["content"] or "", "", "", ""
         elif message["role"] == "assistant":
             self.words = message["content"] or self.words
         self._entries.append(Entry(message, [None] * len(calls)))
 
-    def _answer(self, call_id: Any, content: Any) -> None:
+    def _answer(self, call_id: str, content: str) -> None:
         """Gives a result to the first open call of the latest message with calls; else drops it."""
         entry = next((e for e in reversed(self._entries) if e.results), None)
-        if entry is None or not isinstance(content, str):
+        if entry is None or not is_json_object(content):
             return
         for i, call in enumerate(entry.message["tool_calls"]):
             if call["id"] == call_id and entry.results[i] is None:
                 entry.results[i] = content
                 return
-
-
-def _is_message(message: Any) -> bool:
-    if not isinstance(message, dict) or message.get("role") not in ("user", "assistant"):
-        return False
-    if not isinstance(message.get("content"), str | None) or (
-        message["role"] == "user" and not message.get("content")
-    ):
-        return False
-    calls = message.get("tool_calls") or []
-    return isinstance(calls, list) and all(map(_is_call, calls))
-
-
-def _is_call(call: Any) -> bool:
-    function = call.get("function") if isinstance(call, dict) else None
-    return (
-        isinstance(function, dict)
-        and isinstance(call.get("id"), str)
-        and isinstance(function.get("name"), str)
-        and isinstance(function.get("arguments"), str)
-    )
 
 
 def _with_unique_id(call: ToolCall, seen: set[str]) -> ToolCall:

@@ -4,8 +4,8 @@ Kinds of events (`kind`), each with `time`:
     session     id, model: the first line
     model       model: who answers from here on
     system      content: the system prompt from here on
-    message     message: of the person or the model; `by` where rl-cli itself wrote it; where a turn begins also
-                model, base_url: who answers, once more, should the lines that said so be lost
+    message     message: of the person or the model; `by` where rl-cli itself wrote it; the first of a turn
+                has also model, base_url: who answers, once more, should the lines that said so be lost
     partial     text: what the model had said of a message that never became complete; it is not told again
     call        call: it is about to run (on the disk before a call that executes or spends does)
     result      call_id, name, ok, seconds, content
@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rl_cli.agent.events import sound_event
 from rl_cli.agent.history import History
 from rl_cli.core.errors import BadUsage
 from rl_cli.core.files import append_jsonl, read_jsonl, write_atomic
@@ -87,8 +88,8 @@ class SessionFile:
 
 
 def read_events(path: Path) -> Iterator[dict[str, Any]]:
-    """The events of a session's file; lines that a crash tore are passed over."""
-    return read_jsonl(path)
+    """The events of a session's file; lines that a crash tore, or somebody spoiled, are passed over."""
+    return (sound for event in read_jsonl(path) if (sound := sound_event(event)) is not None)
 
 
 def _has_content(path: Path) -> bool:

@@ -105,17 +105,17 @@ def _whole(path: Path) -> History:
 
 
 def _result(event: dict[str, Any]) -> str:
-    name, ok, seconds = str(event.get("name")), bool(event.get("ok")), float(event.get("seconds") or 0.0)
+    name, content = event["name"], event["content"]
     try:
-        return result_line(name, ok, str(event.get("content")), seconds)
-    except ValueError:  # a file that somebody has edited
-        return f"{name}: {event.get('content')}"
+        return result_line(name, bool(event.get("ok")), content, event["seconds"])
+    except (ValueError, AttributeError, TypeError, RecursionError):  # a file that somebody has edited
+        return f"{name}: {content}"
 
 
 def _indented(text: str) -> str:
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    except ValueError:  # as the model wrote it
+    except (ValueError, RecursionError):  # as the model wrote it
         return text
 
 
