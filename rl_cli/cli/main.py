@@ -10,9 +10,11 @@ and prints results to stdout; everything else (progress, warnings) goes to stder
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -86,7 +88,7 @@ def run(argv: list[str]) -> int:
 
             traceback.print_exc()
         code = _report(error)
-    return code
+    return code if _all_written() else code or 1
 
 
 def resolve(argv: list[str]) -> tuple[str, list[str]]:
@@ -140,6 +142,19 @@ def _dispatch(argv: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
+def _all_written() -> bool:
+    """Whether what was printed has arrived; what did not is dropped, or Python would try again at its end."""
+    arrived = True
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            arrived = False
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return arrived
+
+
 def _at_a_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
@@ -150,7 +165,8 @@ def _report(error: Exception) -> int:
         print(getattr(error, "format_message", lambda: "")(), file=sys.stderr)
         return 2
     explained = _explain(error)
-    print(printable(f"error: {' '.join(str(explained).split())}"), file=sys.stderr)
+    with suppress(OSError):  # it may be what is full
+        print(printable(f"error: {' '.join(str(explained).split())}"), file=sys.stderr)
     return explained.exit_code
 
 
@@ -160,7 +176,8 @@ def _explain(error: Exception) -> RlCliError:
     if isinstance(error, ModuleNotFoundError) and (missing := explain_missing_module(error)):
         return missing
     if isinstance(error, OSError):
-        return explain_os_error(error)
+        nameless = error.filename is None and error.errno == errno.ENOSPC  # files of ours are named
+        return explain_os_error(error, "the output" if nameless else None)
     if callable(getattr(error, "format_message", None)):  # typer's own: wrong options and arguments
         context: Any = getattr(error, "ctx", None)
         hint = f"see {context.command_path} --help" if context else None

@@ -12,6 +12,7 @@ import errno
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,18 +39,19 @@ def _replace(path: StrPath, payload: bytes) -> None:
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{name[:100]}.{os.urandom(6).hex()}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
+    with _naming(target):
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
-            _write_all(descriptor, payload)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    _fsync_folder(folder)
+            try:
+                _write_all(descriptor, payload)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.replace(temporary, target)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+        _fsync_folder(folder)
 
 
 def write_json(path: StrPath, value: Any) -> None:
@@ -76,18 +78,19 @@ def append_jsonl(path: StrPath, row: dict[str, Any], fsync: bool = False) -> Non
         fsync: Return only once the line is on the disk.
     """
     payload = redacted_json(row).encode() + b"\n"
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-    try:
-        size = os.fstat(descriptor).st_size
-        if size and os.pread(descriptor, 1, size - 1) != b"\n":
-            payload = b"\n" + payload
-        _write_all(descriptor, payload)
-        if fsync:
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    if fsync and size == 0:
-        _fsync_folder(os.path.dirname(os.path.abspath(path)))
+    with _naming(path):
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+        try:
+            size = os.fstat(descriptor).st_size
+            if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                payload = b"\n" + payload
+            _write_all(descriptor, payload)
+            if fsync:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if fsync and size == 0:
+            _fsync_folder(os.path.dirname(os.path.abspath(path)))
 
 
 def read_jsonl(path: StrPath, start: int = 0) -> Iterator[dict[str, Any]]:
@@ -158,6 +161,16 @@ def _row(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+@contextmanager
+def _naming(path: StrPath) -> Iterator[None]:
+    """Errors name the file that was to be written: those of a descriptor name none."""
+    try:
+        yield
+    except OSError as error:
+        error.filename, error.filename2 = os.fspath(path), None
+        raise
 
 
 def _write_all(descriptor: int, payload: bytes) -> None:

@@ -16,6 +16,7 @@ app = single()
 def broken(
     extra: Annotated[bool, typer.Option("--extra")] = False,
     wait: Annotated[bool, typer.Option("--wait")] = False,
+    said: Annotated[bool, typer.Option("--said")] = False,
 ) -> None:
     """Goes wrong."""
     if extra:
@@ -23,4 +24,6 @@ def broken(
     if wait:
         print("waiting", flush=True)
         time.sleep(60)
+    if said:
+        print("this much was said")
     raise KeyError("x")

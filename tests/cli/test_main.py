@@ -124,9 +124,27 @@ def test_a_reader_that_leaves_is_no_error() -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full (Linux)")
 def test_output_that_cannot_be_written_is_one_line() -> None:
     with open("/dev/full", "w") as full:
-        done = subprocess.run(command("tools", "list"), stdout=full, stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 1
-    assert "disk is full" in one_line(done.stderr)
+        for unbuffered in ("", "1"):
+            environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+            done = subprocess.run(
+                command("tools", "list"), stdout=full, stderr=subprocess.PIPE, text=True, env=environment
+            )
+            assert done.returncode == 1
+            assert "disk is full: cannot write the output" in one_line(done.stderr)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full (Linux)")
+def test_an_error_after_output_that_cannot_be_written_is_still_one_line() -> None:
+    code = (
+        "from rl_cli.cli import main; main.COMMANDS['envs'] = ('tests.cli.broken_command', ''); main.main()"
+    )
+    words = [sys.executable, "-c", code, "envs", "--said"]
+    with open("/dev/full", "w") as full:
+        buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, env=buffered)
+        silent = subprocess.run(words, stdout=full, stderr=full, text=True, env=buffered)
+    assert (done.returncode, silent.returncode) == (1, 1)
+    assert "unexpected KeyError" in one_line(done.stderr)
 
 
 def test_an_unexpected_error_is_one_line_that_says_how_to_see_more(tmp_path: Path) -> None:

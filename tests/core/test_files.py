@@ -158,6 +158,22 @@ def test_errors_of_the_system_name_the_path_and_what_is_wrong(number: int, kind:
     assert "/other" in explain_os_error(OSError(number, "x"), "/other").message
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full (Linux)")
+def test_a_full_disk_is_reported_with_the_file_that_was_to_be_written(tmp_path: Path) -> None:
+    session = tmp_path / "session.jsonl"
+    session.symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left") as error:
+        append_jsonl(session, {"kind": "message"})
+    assert f"cannot write {session}" in explain_os_error(error.value).message
+
+
+def test_a_missing_folder_is_reported_with_the_file_that_was_to_be_written(tmp_path: Path) -> None:
+    for write in (write_json, append_jsonl):
+        with pytest.raises(FileNotFoundError) as error:
+            write(tmp_path / "none" / "a.json", {})
+        assert explain_os_error(error.value).message == f"{tmp_path / 'none' / 'a.json'} does not exist"
+
+
 def test_secrets_are_masked_in_text_and_rows_and_bytes_are_left_alone(tmp_path: Path):
     key = "sk-test-AAAABBBBCCCCDDDD"
     write_json(tmp_path / "a.json", {"n": 1, key: [f"with {key}"], "password": "hunter22"})

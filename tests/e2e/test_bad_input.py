@@ -60,6 +60,7 @@ def test_a_home_on_a_full_disk(tmp_path: Path, words: list[str]) -> None:
     outcome = mounted(tmp_path / "mount", fill, *words)
     assert outcome.code == 1, outcome
     assert "disk is full" in last_line(outcome)
+    assert str(tmp_path / "mount") in last_line(outcome)
     assert "free space" in last_line(outcome)
 
 
