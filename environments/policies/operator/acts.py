@@ -29,6 +29,13 @@ class Act(Enum):
     TOOLS = auto()
     LIST = auto()
     HELP = auto()
+    BEST = auto()
+    """Which of all runs is the best."""
+    HOW_LONG = auto()
+    """How long a training would take."""
+    COST = auto()
+    FORBIDDEN = auto()
+    """An order for something that has no procedure and would be grave: deleting, uploading."""
 
 
 @dataclass(frozen=True)

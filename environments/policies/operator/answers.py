@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from environments.policies.operator.fixed_sentences import translated
 from environments.policies.operator.steps import Result, figure, text
 from environments.policies.operator.wording import Voice
 
@@ -175,7 +176,7 @@ def status_text(status: Result, say: Voice) -> str:
         f"{state_name(run, say)}{replay_mark(run, say)}"
     ]
     if run.get("state") in ENDED:
-        if reason := text(run.get("reason")):
+        if reason := translated(text(run.get("reason")), say):
             lines.append(say(f"Reason: {reason}", f"原因：{reason}"))
         if accuracy := accuracy_line(run.get("eval"), None, say):
             lines.append(accuracy)
@@ -272,15 +273,3 @@ def checkpoint_lines(results: Result, say: Voice) -> list[str]:
     if not lines and (path := text(results.data.get("checkpoint"))):
         lines.append(say(f"Checkpoint: {path}", f"检查点：{path}"))
     return lines
-
-
-def failure_text(result: Result, say: Voice) -> str:
-    """A failed call, plainly: what failed, why, and what helps."""
-    message, hint = result.message or result.kind or "?", result.hint
-    if result.kind == "refused":
-        return say(
-            f"Refused: {message}. To allow it, confirm when asked, or pass --yes.",
-            f"调用 {result.tool} 被拒绝：{message}。如需允许，请在询问时确认，或加上 --yes。",
-        )
-    line = say(f"{result.tool} failed: {message}", f"{result.tool} 失败：{message}")
-    return f"{line} ({hint})" if hint and hint not in message else line

@@ -11,6 +11,7 @@ from environments.policies.operator.chinese_phrases import (
     ASKS,
     CONDITION,
     HARMLESS,
+    HOW_LONG,
     LEADS,
     NEGATION,
     POLITE,
@@ -28,6 +29,8 @@ def read(clause: str, asks: bool, has_settings: bool) -> Reading:
         for order, (act, pattern) in enumerate(ACTS)
         if (match := pattern.search(plain))
     ]
+    if forbidden := [entry for entry in found if entry[2] is Act.FORBIDDEN]:
+        found = forbidden
     if train := [entry for entry in found if entry[2] is Act.TRAIN]:
         found = [entry for entry in found if entry[2] not in (Act.EDIT, Act.MAYBE_TRAIN, Act.SELECT)] or train
     if any(kind in (Act.STATUS, Act.RESULTS, Act.RUNS, Act.ENVIRONMENTS, Act.CONFIG) for _, _, kind in found):
@@ -41,7 +44,7 @@ def read(clause: str, asks: bool, has_settings: bool) -> Reading:
             negated=True,
         )
     if act in (Act.TRAIN, Act.MAYBE_TRAIN) and (WHETHER.search(text) or not _leads(text[:start])):
-        act = Act.HOW
+        act = Act.HOW_LONG if HOW_LONG.search(text) else Act.HOW
     question = (asks or ASKS.search(text) is not None) and not POLITE.search(text)
     return Reading(
         act,

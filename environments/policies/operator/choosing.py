@@ -8,6 +8,7 @@ from typing import Any
 
 from environments.policies.operator import names
 from environments.policies.operator.answers import sizes_line
+from environments.policies.operator.fixed_sentences import translated
 from environments.policies.operator.steps import Call, Result, ToolFailed, must, text
 from environments.policies.operator.wording import Voice, shorten
 
@@ -43,10 +44,10 @@ def unmatched(match: names.Match, rows: list[dict[str, Any]], say: Voice) -> str
             f"可能指多个环境：{others}。请指明一个。",
         )
     said = shorten(match.said)
-    return say(
-        f'There is no environment "{said}". Nearest: {others}. All: {known}.',
-        f"没有名为“{said}”的环境。最接近的：{others}。全部：{known}。",
-    )
+    none = say(f'There is no environment "{said}".', f"没有名为“{said}”的环境。")
+    if len(match.others) >= len(rows):
+        return none + say(f" These are here: {known}.", f"现有：{known}。")
+    return none + say(f" Nearest: {others}. All: {known}.", f"最接近的：{others}。全部：{known}。")
 
 
 def first_trainable(rows: list[dict[str, Any]]) -> str:
@@ -89,7 +90,7 @@ def choose(
         raise ToolFailed(selection)
 
     stand_in = text(row.get("stand_in"))
-    why = selection.message.rstrip(".")
+    why = translated(selection.message.rstrip("."), say)
     if wanted not in why:
         why = say(f"{wanted} cannot be trained here: {why}", f"{wanted} 无法在本机训练：{why}")
     real = text(described.data.get("how_to_train_it"))
@@ -97,9 +98,10 @@ def choose(
     if not any(other.get("name") == stand_in and other.get("trainable_here") is True for other in rows):
         hint = f" ({selection.hint})" if selection.hint and not how else ""
         raise NotChosen(say(f"{why}{hint}.{how}", f"{why}{hint}。{how}"))
-    note = say(f"{why}. I train {stand_in} in its place.{how}", f"{why}。改为训练 {stand_in}。{how}")
+    line = say(f"{why}. I take {stand_in} in its place.{how}", f"{why}。改用 {stand_in}。{how}")
     # A profile was asked for with the other environment in mind; the stand-in has its own.
-    selection = yield from must(_select(stand_in, None, note))
+    selection = yield from must(_select(stand_in, None, line))
+    note = say(f"{why}, so {stand_in} took its place.{how}", f"{why}，由 {stand_in} 代替。{how}")
     return Chosen(stand_in, selection, note)
 
 

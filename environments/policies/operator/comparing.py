@@ -43,10 +43,12 @@ def compare(intent: Compare, say: Voice, conversation: Conversation) -> Procedur
         )
         # A run without results (still going, failed early) is compared by what the list says.
         entries.append((result.section("run"), result.section("eval")) if result.ok else (by_id[run_id], {}))
-    return "\n".join([*(_line(run, evaluation, say) for run, evaluation in entries), _verdict(entries, say)])
+    return "\n".join(
+        [*(run_line(run, evaluation, say) for run, evaluation in entries), verdict(entries, say)]
+    )
 
 
-def _line(run: dict[str, Any], evaluation: dict[str, Any], say: Voice) -> str:
+def run_line(run: dict[str, Any], evaluation: dict[str, Any], say: Voice) -> str:
     figures = f"{show(evaluation.get('initial'))} -> {show(evaluation.get('final'))}"
     n, steps = show(evaluation.get("n")), f"{show(run.get('step'))}/{show(run.get('total_steps'))}"
     return say(
@@ -57,7 +59,7 @@ def _line(run: dict[str, Any], evaluation: dict[str, Any], say: Voice) -> str:
     )
 
 
-def _verdict(entries: list[tuple[dict[str, Any], dict[str, Any]]], say: Voice) -> str:
+def verdict(entries: list[tuple[dict[str, Any], dict[str, Any]]], say: Voice) -> str:
     """Which run is better, or why that cannot be said."""
     if played := [run_name(run) for run, _ in entries if is_replay(run)]:
         which = ", ".join(played)

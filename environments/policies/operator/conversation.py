@@ -82,6 +82,18 @@ class Conversation:
                     return step.error_kind() == "result_unknown"
         return False
 
+    def own_run(self) -> str | None:
+        """The run that this conversation started last."""
+        for turn in reversed(self.turns):
+            for step in reversed(turn.steps):
+                if step.name == "rl_start_training" and (result := step.result()):
+                    run_id = result.data.get("run_id")
+                    return run_id if isinstance(run_id, str) else None
+        return None
+
+    def tried_to_start(self) -> bool:
+        return any(turn.called("rl_start_training") for turn in self.turns)
+
     def last_changes(self) -> dict[str, Any]:
         """What earlier turns had changed in the draft, as the config tool last reported it."""
         for turn in reversed(self.earlier):

@@ -78,6 +78,11 @@ ORDERS: list[tuple[Act, re.Pattern[str]]] = [
     for act, phrases in [
         (Act.HELP, r"(?:help|usage|commands)\b"),
         (
+            Act.FORBIDDEN,
+            r"(?:delete|remove|erase|wipe|purge|clear|discard|throw away|rm|clean(?: up)?|prune|archive"
+            r"|rename|upload|deploy|publish)\b",
+        ),
+        (
             Act.WATCH,
             r"""
             watch|monitor|follow|continue|carry on|go on|wait\b(?! until)|resume (?:watching|monitoring)
@@ -131,6 +136,18 @@ PHRASES: list[tuple[Act, re.Pattern[str]]] = [
             ^(?:hi|hello|hey|good (?:morning|evening|day))\b[\s!.]*$|\bhelp(?: me)?$
             """,
         ),
+        (Act.FORBIDDEN, r"\b(?:delete|erase|purge|wipe|get rid of)\b"),
+        (
+            Act.HOW_LONG,
+            r"""
+            \bhow (?:long|much time)\b.*\b(?:does|would|do|might|could)\b.*\btrain(?:ing)?\b
+            \bhow (?:long|much time)\b.*\bto train\b|\bhow long (?:will|is) training\b
+            """,
+        ),
+        (
+            Act.COST,
+            r"\bcosts?\b|\b(?:have|did|was|were|has) .{0,24}\bspen[dt]\b|\bspending\b|\bhow expensive\b",
+        ),
         (
             Act.HOW,
             r"""
@@ -150,6 +167,7 @@ PHRASES: list[tuple[Act, re.Pattern[str]]] = [
         (
             Act.COMPARE,
             r"""
+            \b(?:best|top)(?: \w+){0,2} (?:runs?|trainings?)\b|\bwhich (?:run|training|one)\b.{0,20}\bbest\b
             \bcompar\w+|\bversus\b|\bvs\b|\bdifference between\b.*\bruns?\b
             \bwhich (?:run|one|of (?:the|my|them)|model|training).{0,40}\b(?:better|best|higher|won|wins)\b
             """,
@@ -174,6 +192,7 @@ PHRASES: list[tuple[Act, re.Pattern[str]]] = [
             \bresults?\b|\boutcomes?\b|\bscores?\b|\breport\b|\bfinal accuracy\b|^accuracy\b
             \bhow (?:did|has) (?:it|that|the|my)\b.*\b(?:go|gone|do|done|perform|performed|end|turn out)\b
             \bhow (?:good|well|accurate) (?:is|did|was|does)\b|\b(?:what|which) accuracy\b
+            \bsummar(?:y|i[sz]e)\b|\brecap\b|\bsum up\b
             \bdid (?:it|that|the run) (?:work|learn|help|succeed|improve)\b
             \bwhat did (?:it|the run|training) (?:reach|learn|achieve|gain)\b
             """,

@@ -14,7 +14,7 @@ from environments.policies.operator.choosing import NotChosen, choose, unmatched
 from environments.policies.operator.conversation import Conversation
 from environments.policies.operator.intents import EditConfig, Intent, Select
 from environments.policies.operator.preparing import keep_tasks_per_step, refused_settings
-from environments.policies.operator.steps import Call, Procedure, Result, must, text
+from environments.policies.operator.steps import Call, Declined, Procedure, Result, must, text
 from environments.policies.operator.talking import cannot
 from environments.policies.operator.wording import Voice, shorten
 
@@ -40,7 +40,7 @@ def describe(intent: Intent, say: Voice, conversation: Conversation) -> Procedur
     ):
         return cannot(intent.subject, say)
     if match.name is None:
-        return unmatched(match, rows, say)
+        return Declined(unmatched(match, rows, say))
     line = (
         say(f'I read "{match.said}" as {match.name}. ', f"把“{match.said}”理解为 {match.name}。")
         if match.kind == "misspelled"
@@ -102,12 +102,12 @@ def select(intent: Select, say: Voice, conversation: Conversation) -> Procedure:
         return (
             cannot(intent.subject, say)
             if match.kind == "unknown" and not names.named(intent.subject)
-            else unmatched(match, rows, say)
+            else Declined(unmatched(match, rows, say))
         )
     try:
         chosen = yield from choose(match, rows, intent.settings.profile, say)
     except NotChosen as reason:
-        return str(reason)
+        return Declined(str(reason))
     done = say(f"{chosen.name} is selected. To start: train", f"已选定 {chosen.name}。要开始，请说：训练")
     if intent.settings.changes:
         edit = EditConfig(intent.subject, intent.settings)

@@ -80,6 +80,23 @@ class Compare(Intent):
 
 
 @dataclass(frozen=True)
+class Best(Intent):
+    """Which of all runs is the best."""
+
+
+@dataclass(frozen=True)
+class HowLong(Intent):
+    """How long a training with these settings would take."""
+
+    settings: Settings = field(default_factory=Settings)
+
+
+@dataclass(frozen=True)
+class Costs(Intent):
+    pass
+
+
+@dataclass(frozen=True)
 class ListRuns(Intent):
     pass
 

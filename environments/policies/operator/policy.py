@@ -20,8 +20,8 @@ from environments.policies.base import (
     TextDelta,
     Usage,
 )
-from environments.policies.operator.answers import failure_text
 from environments.policies.operator.conversation import Conversation, Turn, read
+from environments.policies.operator.failures import failure_text
 from environments.policies.operator.procedures import PROCEDURES
 from environments.policies.operator.steps import Call, Declined, Procedure, Result, ToolFailed, Unreadable
 from environments.policies.operator.understanding import understand

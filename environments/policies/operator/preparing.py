@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from environments.policies.operator import names
-from environments.policies.operator.answers import changed_line, failure_text, settings_line
+from environments.policies.operator.answers import changed_line, settings_line
 from environments.policies.operator.choosing import NotChosen, choose, unmatched
 from environments.policies.operator.conversation import Conversation
+from environments.policies.operator.failures import failure_text
 from environments.policies.operator.intents import Train
 from environments.policies.operator.steps import Call, Result, must, text
 from environments.policies.operator.wording import Voice, shorten

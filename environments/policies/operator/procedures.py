@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from environments.policies.operator import inspecting, names, running, talking
+from environments.policies.operator import expecting, inspecting, names, running, talking
 from environments.policies.operator.comparing import compare
 from environments.policies.operator.conversation import Conversation
 from environments.policies.operator.intents import (
     Bare,
+    Best,
     Blocked,
     Compare,
+    Costs,
     Describe,
     EditConfig,
     Help,
     Hold,
+    HowLong,
     HowToTrain,
     Intent,
     ListEnvironments,
@@ -32,6 +35,7 @@ from environments.policies.operator.intents import (
     Unknown,
     Watch,
 )
+from environments.policies.operator.ranking import best
 from environments.policies.operator.steps import Procedure
 from environments.policies.operator.training import only_test, train
 from environments.policies.operator.understanding import understand
@@ -76,6 +80,9 @@ PROCEDURES: dict[type[Intent], Callable[[Any, Voice, Conversation], Procedure]] 
     Stop: running.stop,
     Results: running.results,
     Compare: compare,
+    Best: best,
+    HowLong: expecting.how_long,
+    Costs: expecting.costs,
     ListRuns: running.list_runs,
     ListTools: talking.list_tools,
     Help: talking.help_text,

@@ -38,15 +38,22 @@ def status(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:
 
 
 def keep_watching(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:
-    run_id = yield from _run_named(intent.subject, say)
-    return (
-        yield from follow(
-            run_id,
-            say,
-            say("I wait for the next check, an alert or the end.", "等待下一次检查、警报或结束。"),
-            [],
-        )
+    run_id = (yield from _run_named(intent.subject, say)) or conversation.own_run()
+    if run_id is None:
+        active = yield from _active(say)
+        if conversation.tried_to_start():
+            none = say("This conversation has started no run.", "这次对话没有启动任何运行。")
+            return none if not active else none + _these_go_on(active, say)
+        if not active:
+            return say(
+                "No run is going on, so there is nothing to watch.", "没有正在进行的运行，没有可观察的。"
+            )
+        run_id = text(active[0].get("id"))
+    line = say(
+        f"I wait for the next check of {run_id}, an alert or the end.",
+        f"等待 {run_id} 的下一次检查、警报或结束。",
     )
+    return (yield from follow(run_id, say, line, []))
 
 
 def results(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:
@@ -66,34 +73,35 @@ def list_runs(intent: Intent, say: Voice, conversation: Conversation) -> Procedu
 
 
 def stop(intent: Stop, say: Voice, conversation: Conversation) -> Procedure:
-    words = names.content_words(intent.subject)
-    targets: list[str | None] = [None]
-    if intent.every or words:
-        listing = yield from must(
-            Call("rl_list_runs", {}, say("Looking up which runs go on.", "查看正在进行的运行。"))
-        )
-        active = [row for row in listing.rows("runs") if row.get("state") not in ENDED]
-        if not active:
-            return say("No run is going on, so there is nothing to stop.", "没有正在进行的运行，无需停止。")
-        if intent.every:
-            targets = [text(row.get("id")) for row in active]
-        else:
-            found, _ = names.runs(intent.subject, active)
-            targets = [*(found or _by_environment(intent.subject, active))]
+    words, own = names.content_words(intent.subject), conversation.own_run()
+    active = yield from _active(say)
+    ids = [text(row.get("id")) for row in active]
+    if not active:
+        return say("No run is going on, so there is nothing to stop.", "没有正在进行的运行，无需停止。")
+    if intent.every:
+        targets = ids
+    elif words:
+        found, _ = names.runs(intent.subject, active)
+        targets = found or _by_environment(intent.subject, active)
         if not targets:
             said = shorten(" ".join(words))
-            return say(
-                f'No run that goes on is called "{said}", so I stopped none. These go on:\n',
-                f"正在进行的运行里没有“{said}”，因此没有停止任何运行。正在进行的：\n",
-            ) + run_lines(active, say)
+            none = say(
+                f'No run that goes on is called "{said}", so I stopped none.',
+                f"正在进行的运行里没有“{said}”，因此没有停止任何运行。",
+            )
+            return none + _these_go_on(active, say)
+    elif own and own not in ids:
+        ended = say(f"Run {own} has ended, so I stopped none.", f"运行 {own} 已经结束，没有停止任何运行。")
+        return ended + _these_go_on(active, say)
+    else:
+        targets = [own or ids[0]]
     lines = []
     for target in targets:
-        what = target or say("the run", "运行")
         stopped = yield from must(
             Call(
                 "rl_stop_training",
                 {"run_id": target, "reason": say("asked for by the person", "用户要求停止")},
-                say(f"Stopping {what}.", f"停止{what}。"),
+                say(f"Stopping {target}.", f"停止 {target}。"),
             )
         )
         run_id, state, step = (
@@ -109,6 +117,17 @@ def stop(intent: Stop, say: Voice, conversation: Conversation) -> Procedure:
             )
         )
     return "\n".join(lines)
+
+
+def _active(say: Voice) -> Generator[Call, Result, list[dict[str, Any]]]:
+    """The runs that go on, newest first."""
+    look = Call("rl_list_runs", {}, say("Looking up which runs go on.", "查看正在进行的运行。"))
+    listing = yield from must(look)
+    return [row for row in listing.rows("runs") if row.get("state") not in ENDED and text(row.get("id"))]
+
+
+def _these_go_on(active: list[dict[str, Any]], say: Voice) -> str:
+    return say(" These go on:\n", "正在进行的：\n") + run_lines(active, say)
 
 
 def _by_environment(subject: str, rows: list[dict[str, Any]]) -> list[str]:

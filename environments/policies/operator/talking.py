@@ -61,6 +61,7 @@ def blocked(intent: Blocked, say: Voice, conversation: Conversation) -> Procedur
                     f'"{said}" is no full model name: write it as Hugging Face does: Qwen/Qwen3-0.6B.',
                     f"“{said}”不是完整的模型名：请按 Hugging Face 的写法，例如 Qwen/Qwen3-0.6B。",
                 ),
+                "forbidden": say(f'I cannot do that: "{said}".', f"这件事我做不了：“{said}”。"),
                 "restriction": say(
                     f'I do not understand what is excluded by "{said}".', f"无法理解“{said}”所排除的内容。"
                 ),

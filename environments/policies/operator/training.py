@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import Any
 
-from environments.policies.operator.answers import (
-    ENDED,
-    config_line,
-    failure_text,
-    run_lines,
-    settings_line,
-)
+from environments.policies.operator import names
+from environments.policies.operator.answers import ENDED, changed_line, config_line, run_lines, settings_line
+from environments.policies.operator.chinese_phrases import NEGATION as CHINESE_NEGATION
 from environments.policies.operator.choosing import NotChosen
 from environments.policies.operator.conversation import Conversation
+from environments.policies.operator.english_phrases import NEGATION
+from environments.policies.operator.failures import failure_text, said_no
 from environments.policies.operator.intents import TestInference, Train
-from environments.policies.operator.preparing import prepare
+from environments.policies.operator.preparing import keep_tasks_per_step, prepare
+from environments.policies.operator.settings import Settings, read_settings, unread
 from environments.policies.operator.steps import Call, Declined, Procedure, Result, ToolFailed, must
 from environments.policies.operator.testing import check_inference
 from environments.policies.operator.watching import watch
-from environments.policies.operator.wording import Voice
+from environments.policies.operator.wording import Voice, normalise
+
+MOST_CORRECTIONS = 5
+"""Times that other settings can be named at the question before a start."""
 
 
 class NotStarted(Exception):
@@ -83,7 +86,35 @@ def _start(
         f"Inference test: {tested.figures}; {verdict}. Starting.",
         f"推理测试：{tested.figures}；{verdict}。启动训练。",
     )
-    return (yield from must(Call("rl_start_training", {}, line))), draft.notes
+    for _ in range(MOST_CORRECTIONS):
+        started = yield Call("rl_start_training", {}, line)
+        said = said_no(started)
+        wanted, rest = read_settings(normalise(said or ""))
+        if started.ok or not _is_correction(wanted, rest):
+            break
+        line = yield from _corrected(wanted, draft.config, say)
+    if not started.ok:
+        raise ToolFailed(started)
+    return started, draft.notes
+
+
+def _is_correction(wanted: Settings, rest: str) -> bool:
+    """Whether settings, and nothing else, were said."""
+    refuses = NEGATION.search(rest) or CHINESE_NEGATION.search(rest)
+    others = {word.casefold() for word in names.content_words(rest)} - {"instead", "rather", "set", "change"}
+    return bool(wanted.changes) and not (wanted.problems or unread(rest) or others or refuses)
+
+
+def _corrected(wanted: Settings, config: dict[str, Any], say: Voice) -> Generator[Call, Result, str]:
+    """Applies what the person said instead of yes; the line for the next start, which asks anew."""
+    changes = dict(wanted.changes)
+    keep_tasks_per_step(config, changes, wanted.tasks_per_step)
+    line = say(f"Setting {settings_line(changes)}, as you said.", f"按你说的设置 {settings_line(changes)}。")
+    edited = yield Call("rl_edit_config", {"changes": changes}, line)
+    if not edited.ok:
+        raise NotStarted(failure_text(edited, say))
+    changed = changed_line(edited.section("changed"))
+    return say(f"Changed: {changed}. Starting.", f"已改：{changed}。启动训练。")
 
 
 def _look_for_a_start_that_was_cut_off(say: Voice) -> Generator[Call, Result, None]:

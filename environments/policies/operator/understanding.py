@@ -14,12 +14,15 @@ from environments.policies.operator import chinese, chinese_phrases, english, en
 from environments.policies.operator.acts import Act, Reading
 from environments.policies.operator.intents import (
     Bare,
+    Best,
     Blocked,
     Compare,
+    Costs,
     Describe,
     EditConfig,
     Help,
     Hold,
+    HowLong,
     HowToTrain,
     Intent,
     ListEnvironments,
@@ -60,6 +63,11 @@ COUNT = re.compile(
     re.IGNORECASE,
 )
 COUNTS = {"two": 2, "three": 3, "four": 4, "five": 5, "两": 2, "二": 2, "三": 3, "四": 4, "五": 5}
+ALL_RUNS = re.compile(
+    r"\b(?:best|all|every|top)\b|\bmy (?:finished |past )?(?:runs|trainings)\b"
+    r"|最好|最佳|最高|最优|所有|全部|各个?运行",
+    re.IGNORECASE,
+)
 STARTS = (Act.TRAIN, Act.MAYBE_TRAIN)
 
 
@@ -109,6 +117,7 @@ def _training(starts: list[Reading], others: list[Reading], settings: Settings, 
         return [MayTrain(subject) if all(r.act is Act.TRAIN for r in starts) else HowToTrain(subject)]
     problems = [*settings.problems, *unread(rest)]
     problems += [Problem("several", r.text) for r in starts if ALL_ENVIRONMENTS.search(r.text)]
+    problems += [Problem("forbidden", r.text) for r in others if r.act is Act.FORBIDDEN and not r.negated]
     for reading in [*starts, *others]:
         if reading.act is Act.STOP and not reading.negated and reading not in before:
             named = re.sub(
@@ -154,6 +163,12 @@ def _intent(reading: Reading, settings: Settings, later: bool = False) -> Intent
         if reading.conditional:
             return Blocked(text, (Problem("condition", text),))
         return Stop(text, every=EVERY.search(text) is not None)
+    if act is Act.FORBIDDEN:
+        return Unknown(text)
+    if act is Act.HOW_LONG:
+        return HowLong(text, settings)
+    if act is Act.COMPARE and ALL_RUNS.search(text) and not COUNT.search(text) and not names.named(text):
+        return Best(text)
     if act is Act.COMPARE:
         match = COUNT.search(text)
         word = (match[1] or match[2]).lower() if match else "2"
@@ -178,7 +193,9 @@ READ_ONLY: dict[Act, type[Intent]] = {
     Act.RESULTS: Results,
     Act.RUNS: ListRuns,
     Act.TOOLS: ListTools,
+    Act.BEST: Best,
+    Act.COST: Costs,
     Act.HOW: HowToTrain,
     Act.TRAIN_MENTION: HowToTrain,
 }
-NAMED = (Describe, TestInference, Status, Watch, Results)
+NAMED = (Best, Describe, TestInference, Status, Watch, Results)

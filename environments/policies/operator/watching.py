@@ -10,13 +10,14 @@ from environments.policies.operator.answers import (
     alert_lines,
     checkpoint_lines,
     duration,
-    failure_text,
     is_replay,
     progress_line,
     replay_mark,
     run_name,
     state_name,
 )
+from environments.policies.operator.failures import failure_text
+from environments.policies.operator.fixed_sentences import translated
 from environments.policies.operator.judgement import judge
 from environments.policies.operator.steps import Call, Procedure, Result, ToolFailed, figure, must, text
 from environments.policies.operator.wording import Voice
@@ -144,6 +145,12 @@ def results_text(results: Result, say: Voice, notes: list[str]) -> str:
     failed = run.get("state") in ("failed", "lost")
     if accuracy:
         lines.append(accuracy)
+    elif run.get("state") not in ENDED:
+        lines.append(say("It is not evaluated yet.", "尚未评估。"))
+        go_on = f"rl-cli runs watch {name}"
+        return "\n".join(
+            [*lines, *notes, say(f"It goes on. Watch it: {go_on}", f"它仍在运行。继续观察：{go_on}")]
+        )
     elif not failed:
         lines.append(
             say(
@@ -151,7 +158,7 @@ def results_text(results: Result, say: Voice, notes: list[str]) -> str:
             )
         )
     told = results.data.get("notes")
-    lines += [text(note) for note in told if text(note)] if isinstance(told, list) else []
+    lines += [translated(text(note), say) for note in told if text(note)] if isinstance(told, list) else []
     lines += [note for note in notes if note not in lines]
     lines += checkpoint_lines(results, say)
     if path := text(results.data.get("report")):
@@ -180,7 +187,7 @@ def ending(run: dict[str, Any], say: Voice) -> list[str]:
     )
     if isinstance(step, int) and isinstance(total, int):
         where += say(f" after {step} of {total} steps", f"，完成 {step}/{total} 步")
-    reason = text(run.get("reason"))
+    reason = translated(text(run.get("reason")), say)
     lines = [where + say(f". Reason: {reason}", f"。原因：{reason}") if reason else where + say(".", "。")]
     alerts = (
         [alert for alert in run.get("alerts") or [] if isinstance(alert, dict)]

@@ -277,6 +277,8 @@ class Played:
     answer: str
     said: list[str]
     """The texts that came with tool calls."""
+    declined: bool = False
+    """The answer says that what was asked for was not done."""
 
 
 def play(request: str, tools: Tools, history: list[Message] | None = None, limit: int = 60) -> Played:
@@ -295,7 +297,8 @@ async def _play(request: str, tools: Tools, history: list[Message], limit: int) 
             calls = completion.message.get("tool_calls") or []
             if not calls:
                 assert completion.finish_reason in (FinishReason.STOP, FinishReason.DECLINED)
-                return Played(messages, completion.message["content"] or "", said)
+                declined = completion.finish_reason is FinishReason.DECLINED
+                return Played(messages, completion.message["content"] or "", said, declined)
             assert completion.finish_reason is FinishReason.TOOL_CALLS
             said.append(completion.message["content"] or "")
             new = []

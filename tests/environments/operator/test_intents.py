@@ -6,12 +6,15 @@ import pytest
 
 from environments.policies.operator.intents import (
     Bare,
+    Best,
     Blocked,
     Compare,
+    Costs,
     Describe,
     EditConfig,
     Help,
     Hold,
+    HowLong,
     HowToTrain,
     Intent,
     ListEnvironments,
@@ -81,6 +84,8 @@ PHRASES: dict[type[Intent], str] = {
         yes, train gsm8k-mini
         train gsm8k-mini to 90%
         微调一个模型
+        把 gsm8k-mini 训练到 90% 准确率，最多 5 步
+        将 gsm8k-mini 训练 20 步
         """,
     HowToTrain: """
         how would I train GSM8K?
@@ -101,7 +106,6 @@ PHRASES: dict[type[Intent], str] = {
         do I need a GPU to train?
         tell me how to train gsm8k
         I wonder whether to train gsm8k
-        how long does training take?
         what is reinforcement learning?
         怎么训练 GSM8K？
         如何训练一个 GSM8K 模型
@@ -115,13 +119,35 @@ PHRASES: dict[type[Intent], str] = {
         要不要训练 gsm8k
         为什么要训练？
         训练 gsm8k 很难
-        训练 gsm8k 需要多久？
         假设我要训练 gsm8k
         考虑训练 gsm8k
         也许可以训练 gsm8k
         maybe train gsm8k
         pretend to train gsm8k
         write a script to train gsm8k
+        """,
+    HowLong: """
+        how long does training take?
+        how long would training gsm8k-mini for 100 steps take?
+        how long would it take to train gsm8k-mini?
+        训练 gsm8k 需要多久？
+        """,
+    Costs: """
+        what did that cost?
+        how much have I spent today?
+        how much does training cost?
+        花了多少钱？
+        这次训练的费用是多少
+        """,
+    Best: """
+        which run is the best
+        what is my best run?
+        compare my best runs
+        how do my runs compare?
+        compare all runs
+        哪个最好
+        最好的运行是哪个？
+        比较所有运行
         """,
     MayTrain: """
         Can you train a GSM8K model?
@@ -172,6 +198,7 @@ PHRASES: dict[type[Intent], str] = {
         训练 gsm8k-mini 但不要用 GPU
         训练 gsm8k-mini 3 轮
         train all environments
+        delete all runs, then train gsm8k-mini
         do not, under any circumstances, train gsm8k-mini
         达到 90% 就停
         """,
@@ -228,6 +255,8 @@ PHRASES: dict[type[Intent], str] = {
         看看训练结果
         效果怎么样？
         准确率是多少
+        总结一下上一次训练
+        summarize the last training
         """,
     Compare: """
         compare the last two runs
@@ -300,6 +329,11 @@ PHRASES: dict[type[Intent], str] = {
     Unknown: """
         write a long poem about the sea
         I would rather talk with you about my holidays
+        Delete all runs
+        can you remove the old runs?
+        how do I delete a run?
+        删除所有运行
+        把所有运行都删掉
         I think that 60 steps are far too many for this
         """,
 }

@@ -8,7 +8,7 @@ import pytest
 
 from rl_cli.agent.history import UNKNOWN
 from rl_cli.core.messages import Message, assistant, tool_call, user
-from tests.environments.operator.simulated import Tools, play, run
+from tests.environments.operator.simulated import RUN_ID, Tools, error, play, run
 
 CUT_OFF: list[Message] = [
     user("train gsm8k-mini"),
@@ -47,8 +47,28 @@ def test_it_is_started_where_nothing_goes_on_or_the_person_insists(
 
 @pytest.mark.parametrize(("request_", "calls"), [("go on", "check_status"), ("stop it", "stop_training")])
 def test_go_on_and_stop_it_mean_the_run_of_the_conversation(request_: str, calls: str) -> None:
-    tools = Tools()
+    newer = run(id="20260109-000000-tool-math", environment="tool-math")
+    tools = Tools(runs=[newer, run()])
     history = play("train gsm8k-mini", Tools()).messages
     play(request_, tools, history)
-    assert tools.called[0] == calls
-    assert tools.calls[0][1]["run_id"] is None  # the session knows which
+    assert tools.arguments(f"rl_{calls}")[0]["run_id"] == RUN_ID
+
+
+def test_stop_does_not_take_another_run_for_the_one_that_has_ended() -> None:
+    newer = run(id="20260109-000000-tool-math", environment="tool-math")
+    tools = Tools(runs=[newer, run(state="finished")])
+    answer = play("stop", tools, play("train gsm8k-mini", Tools()).messages).answer
+    assert tools.called == ["list_runs"]
+    assert f"Run {RUN_ID} has ended" in answer
+    assert "20260109-000000-tool-math" in answer
+
+
+@pytest.mark.parametrize("runs", [[], [GOES_ON], [GOES_ON | {"state": "finished"}]])
+def test_a_conversation_whose_start_was_cancelled_watches_no_other_run(runs: list[dict[str, Any]]) -> None:
+    cancelled = Tools(answers={"rl_start_training": error("refused", "the person said no")})
+    history = play("train gsm8k-mini", cancelled).messages
+    tools = Tools(runs=runs)
+    answer = play("keep watching", tools, history).answer
+    assert tools.called == ["list_runs"]
+    assert "This conversation has started no run." in answer
+    assert ("20260103-000001-gsm8k-mini" in answer) is (runs == [GOES_ON])

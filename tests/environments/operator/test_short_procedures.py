@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rl_cli.training.warm_start import NOTE
 from tests.environments.operator.simulated import EVAL, RUN_ID, Tools, check, end, error, inference, play, run
 from tools.dispatcher import tool_specs
 
@@ -66,9 +67,16 @@ def test_an_unknown_run_is_the_tools_to_refuse() -> None:
     ("request_", "part"), [("stop the run", "stopping at step 12"), ("停止训练", "停在第 12 步")]
 )
 def test_stop(request_: str, part: str) -> None:
-    tools = Tools()
+    tools = Tools(runs=[run()])
     assert part in play(request_, tools).answer
-    assert tools.called == ["stop_training"]
+    assert tools.called == ["list_runs", "stop_training"]
+
+
+@pytest.mark.parametrize("request_", ["stop the run", "stop", "stop 20260103-000001-gsm8k-mini"])
+def test_where_every_run_has_ended_there_is_nothing_to_stop(request_: str) -> None:
+    tools = Tools(runs=[ONE, TWO])
+    assert "nothing to stop" in play(request_, tools).answer
+    assert tools.called == ["list_runs"]
 
 
 def test_stop_by_environment_and_all() -> None:
@@ -96,9 +104,10 @@ def test_stop_of_what_does_not_run_stops_nothing() -> None:
 
 
 def test_watch_goes_to_the_end_and_reports() -> None:
-    tools = Tools(checks=[check(), end()])
+    results = {"rl_get_results": Tools()._rl_get_results(None)}
+    tools = Tools(checks=[check(), end()], runs=[run()], answers=results)
     assert "0.8125" in play("keep watching", tools).answer
-    assert tools.called == ["check_status", "check_status", "get_results"]
+    assert tools.called == ["list_runs", "check_status", "check_status", "get_results"]
 
 
 def test_compare_names_the_better_run_with_its_figures() -> None:
@@ -130,6 +139,81 @@ def test_compare_by_name() -> None:
         "20260103-000001-gsm8k-mini",
         "20260103-000002-gsm8k-mini",
     ]
+
+
+BEST = run(id="20260101-000009-gsm8k-mini", state="finished", eval=EVAL | {"final": 0.95}, step=40)
+
+
+@pytest.mark.parametrize(
+    "request_", ["which run is the best?", "compare my best runs", "how do my runs compare"]
+)
+def test_the_best_run_is_looked_for_among_all_finished_ones_that_trained(request_: str) -> None:
+    replay = run(
+        id="20260109-000000-gsm8k-mini", state="finished", backend="replay", eval=EVAL | {"final": 1.0}
+    )
+    tools = Tools(runs=[replay, TOOL, ONE, TWO, BEST])
+    answer = play(request_, tools).answer
+    assert tools.calls == [("rl_list_runs", {"limit": 500})]
+    assert "3 finished runs that trained (not counted: 1 replays, 1 without" in answer
+    assert "20260101-000009-gsm8k-mini is better: 0.95 against 0.8125" in answer
+    assert "20260109-000000" not in answer
+
+
+def test_without_a_measured_run_none_is_called_best() -> None:
+    answer = play("哪个最好", Tools(runs=[TOOL])).answer
+    assert "0 个已完成的训练运行" in answer
+    assert "无法判定哪个最好" in answer
+
+
+def test_how_long_a_training_would_take_is_told_from_finished_runs() -> None:
+    took = {"started": "2026-01-02T03:00:00.000Z", "ended": "2026-01-02T03:10:00.000Z"}
+    tools = Tools(runs=[TOOL, ONE | took])
+    answer = play("how long would training gsm8k-mini for 80 steps take?", tools).answer
+    assert "About 20 min for 80 steps of gsm8k-mini, by the 1 newest finished run here" in answer
+    assert tools.called == ["list_environments", "list_runs"]
+    assert "I cannot tell" in play("how long would it take to train tool-math?", tools).answer
+
+
+def test_what_it_cost_is_said_by_the_command_for_that() -> None:
+    assert "rl-cli costs" in play("what did that cost?", Tools()).answer
+
+
+def test_deleting_is_refused_and_never_becomes_a_listing() -> None:
+    for request_ in ("Delete all runs", "删除所有运行"):
+        tools = Tools(runs=[ONE])
+        answer = play(request_, tools).answer
+        assert not tools.calls
+        assert "cannot do that" in answer or "做不了" in answer
+
+
+def test_a_run_that_goes_on_is_not_evaluated_yet() -> None:
+    answer = play("show results", Tools(runs=[run()])).answer
+    assert "It is not evaluated yet." in answer
+    assert "deliberately imperfect" not in answer
+    assert f"rl-cli runs watch {RUN_ID}" in answer
+
+
+def test_an_unknown_environment_is_said_once_and_counts_as_not_done() -> None:
+    answer = play("tell me about the quux-9 environment", Tools())
+    assert answer.answer == (
+        'There is no environment "quux-9". These are here: gsm8k, gsm8k-mini, tool-math.'
+    )
+    assert answer.declined
+
+
+def test_chinese_answers_translate_the_fixed_sentences() -> None:
+    notes = [
+        f"{NOTE} What GRPO added to it: +0.5950 test accuracy.",
+        "W&B is offline. To upload it: wandb sync /home/me/wandb",
+    ]
+    done = run(state="finished", reason="all 40 steps done", step=40, eval=EVAL)
+    results = Tools()._rl_get_results(None) | {"run": done, "notes": notes}
+    answer = play("结果", Tools(answers={"rl_get_results": results})).answer
+    assert "原因：40 步全部完成" in answer
+    assert "热启动是有意做得不完美的" in answer
+    assert "测试准确率 +0.5950" in answer
+    assert "W&B 处于离线状态。要上传：wandb sync /home/me/wandb" in answer
+    assert "all 40 steps done" in play("results", Tools(answers={"rl_get_results": results})).answer
 
 
 def test_list_runs() -> None:
@@ -175,12 +259,12 @@ def test_it_says_what_it_is_and_what_it_can_do(request_: str, part: str) -> None
 
 
 def test_orders_are_carried_out_one_after_the_other_until_one_fails() -> None:
-    tools = Tools()
+    tools = Tools(runs=[run()])
     play("stop the run and show results", tools)
-    assert tools.called == ["stop_training", "get_results"]
-    tools = Tools(answers={"rl_stop_training": error("refused", "not approved")})
+    assert tools.called == ["list_runs", "stop_training", "get_results"]
+    tools = Tools(runs=[run()], answers={"rl_stop_training": error("refused", "not approved")})
     play("stop the run and train gsm8k-mini", tools)
-    assert tools.called == ["stop_training"]
+    assert tools.called == ["list_runs", "stop_training"]
 
 
 @pytest.mark.parametrize(

@@ -91,8 +91,9 @@ def test_a_stand_in_is_announced_before_it_is_selected_and_again_in_the_report()
     announced = played.said[3]
     for text in (announced, played.answer):
         assert "gsm8k cannot be trained here: profile single-gpu needs a GPU" in text
-        assert "I train gsm8k-mini in its place" in text
         assert "use a machine with one GPU" in text
+    assert "I take gsm8k-mini in its place" in announced
+    assert "so gsm8k-mini took its place" in played.answer
 
 
 def test_no_stand_in_means_no_training() -> None:
@@ -307,12 +308,57 @@ def test_an_interrupted_wait_leaves_the_run_alone(request_: str) -> None:
 
 @pytest.mark.parametrize(("tool", "done"), [("rl_test_inference", PREPARE), ("rl_start_training", WHOLE[:5])])
 def test_a_refusal_says_how_to_allow(tool: str, done: list[str]) -> None:
-    tools = Tools(answers={tool: error("refused", "not approved")})
+    reason = "it may run code on this computer; there is no terminal to ask at, and no --yes"
+    refusal = error("refused", f"the call of {tool} was refused: {reason}")
+    tools = Tools(answers={tool: refusal})
     answer = play("train gsm8k-mini", tools).answer
     assert tools.called == [*done, tool.removeprefix("rl_")]
-    assert "Refused" in answer
-    assert "--yes" in answer
+    assert f"Refused: {tool}: {reason}. To allow it, ask from a terminal, or pass --yes." in answer
     assert "Nothing was started." in answer
+
+
+def refused_start(reason: str) -> dict[str, Any]:
+    return error("refused", f"the call of rl_start_training was refused: {reason}")
+
+
+def test_a_plain_no_is_not_answered_with_advice_to_say_yes() -> None:
+    tools = Tools(answers={"rl_start_training": refused_start("the person said no")})
+    answer = play("train gsm8k-mini", tools).answer
+    assert answer == "Refused: rl_start_training: the person said no.\nNothing was started."
+
+
+def test_a_refusal_by_a_rule_names_the_rule_and_advises_to_change_it() -> None:
+    rule = "forbidden by the rule {tool: rl_start_*, do: deny} in /home/me/.config/rl-cli/config.yaml"
+    answer = play("train gsm8k-mini", Tools(answers={"rl_start_training": refused_start(rule)})).answer
+    assert f"{rule}. To allow it, change that rule." in answer
+    assert "--yes" not in answer
+
+
+@pytest.mark.parametrize(
+    ("said", "changes"),
+    [
+        ("use seed 5 instead", {"seed": 5}),
+        ("20 steps", {"grpo.steps": 20}),
+        ("种子设为 7", {"seed": 7}),
+    ],
+)
+def test_other_settings_at_the_question_are_applied_and_asked_anew(
+    said: str, changes: dict[str, Any]
+) -> None:
+    tools = Tools(answers={"rl_start_training": [refused_start(f"the person said no: {said}")]})
+    played = play("train gsm8k-mini", tools)
+    assert tools.arguments("rl_edit_config") == [{"changes": changes}]
+    assert tools.called.count("start_training") == 2
+    assert "0.8125" in played.answer
+
+
+@pytest.mark.parametrize("said", ["later", "use seed 5 on tool-math", "I do not like 20 steps", "yeah"])
+def test_any_other_words_at_the_question_start_nothing(said: str) -> None:
+    tools = Tools(answers={"rl_start_training": [refused_start(f"the person said no: {said}")]})
+    answer = play("train gsm8k-mini", tools).answer
+    assert tools.called.count("start_training") == 1
+    assert "edit_config" not in tools.called
+    assert said in answer
 
 
 def test_a_refused_stop_leaves_the_run_and_says_so() -> None:

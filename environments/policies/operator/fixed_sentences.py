@@ -1,0 +1,55 @@
+"""Chinese for the sentences that runs and their results say in English, as far as their wording is fixed."""
+
+from __future__ import annotations
+
+import re
+
+from environments.policies.operator.wording import Voice
+
+SENTENCES = [
+    (re.compile(pattern), chinese)
+    for pattern, chinese in [
+        (r"^all (\d+) steps(?: are)? done$", r"\1 步全部完成"),
+        (
+            r"^target reached: validation accuracy ([\d.]+) >= ([\d.]+) at step (\d+)$",
+            r"达到目标：第 \3 步验证准确率 \1 >= \2",
+        ),
+        (
+            r"the profile ([\w.-]+) needs an NVIDIA GPU, and none was found on this machine",
+            r"配置档 \1 需要 NVIDIA GPU，本机没有",
+        ),
+        (r"^the deadline has passed$", "已过截止时间"),
+        (r"^the person said no$", "你没有同意"),
+        (r"^the person said no: (.*)$", r"你没有同意（\1）"),
+        (r"^forbidden by the rule (.*) in (.*)$", r"\2 中的规则 \1 禁止这样做"),
+        (
+            r"^it may (?:.*); there is no terminal to ask at, and no --yes$",
+            "没有可以询问的终端，也没有 --yes",
+        ),
+        (
+            r"The warm start was deliberately imperfect: it learned from worked solutions of which a part "
+            r"stops too early, so that there is something left for GRPO to learn\.",
+            "热启动是有意做得不完美的：它所学的示范解答有一部分提前中断，给 GRPO 留下可学的东西。",
+        ),
+        (r" ?What GRPO added to it: ([-+]\d+\.\d+) test accuracy\.", r"GRPO 在此之上的增益：测试准确率 \1。"),
+        (r"There was no warm start \(sft\.steps is 0\)\.", "没有热启动（sft.steps 为 0）。"),
+        (
+            r"^This run was played from a file: nothing was trained, and no figure here was measured\.$",
+            "这个运行是从文件回放的：没有训练，这里的数字都不是测得的。",
+        ),
+        (
+            r"^(\d+) rollouts failed for reasons of infrastructure; they carried no weight\.$",
+            r"\1 个 rollout 因基础设施原因失败；它们不计入训练。",
+        ),
+        (r"^W&B is offline\. To upload it: (wandb sync .*)$", r"W&B 处于离线状态。要上传：\1"),
+    ]
+]
+
+
+def translated(sentence: str, say: Voice) -> str:
+    """In the language of the request where it is one of the fixed sentences, else as it is."""
+    if not say.chinese:
+        return sentence
+    for pattern, chinese in SENTENCES:
+        sentence = pattern.sub(chinese, sentence)
+    return sentence
