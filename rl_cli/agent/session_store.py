@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import secrets
+import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 
 from rl_cli.agent.session_file import SessionFile, read_events
@@ -65,15 +68,17 @@ def find_session(home: Path, name: str) -> Path:
     Raises:
         BadUsage: None or several are meant.
     """
+    if not name:
+        raise BadUsage("no session is named", "its id, a beginning of it, or 'latest': rl-cli sessions list")
     paths = _newest_first(home)
     if not paths:
         raise BadUsage("there are no sessions yet", 'begin one: rl-cli chat, or rl-cli "train a GSM8K model"')
     if name == "latest":
-        return paths[0]
+        return next((path for path in paths if _info(path)), paths[0])
     exact = [path for path in paths if path.stem == name]
-    found = exact or [path for path in paths if name and path.stem.startswith(name)]
+    found = exact or [path for path in paths if path.stem.startswith(name)]
     if not found:
-        hint = did_you_mean(name, [path.stem for path in paths[:20]])
+        hint = did_you_mean(name, [path.stem for path in paths[:5]])
         raise BadUsage(f"there is no session '{short(name, 100)}'", f"{hint} rl-cli sessions list shows them")
     if len(found) > 1:
         ids = ", ".join(path.stem for path in found[:5])
@@ -82,16 +87,31 @@ def find_session(home: Path, name: str) -> Path:
 
 
 def list_sessions(home: Path, limit: int | None = None) -> list[SessionInfo]:
-    """The sessions, the one that was changed last first."""
-    return [_info(path) for path in _newest_first(home)[:limit]]
+    """The sessions, the one that was changed last first; those that cannot be read are left out."""
+    readable = (info for path in _newest_first(home) if (info := _info(path)))
+    return list(islice(readable, limit))
 
 
 def _newest_first(home: Path) -> list[Path]:
-    paths = (home / "sessions").glob("*.jsonl")
-    return sorted(paths, key=lambda path: (path.stat().st_mtime_ns, path.stem), reverse=True)
+    """The regular files, and links to such; somebody may have put anything else there."""
+    found = []
+    for path in (home / "sessions").glob("*.jsonl"):
+        with suppress(OSError, UnicodeError):  # it was deleted meanwhile; it has a name that cannot be shown
+            facts, _ = path.stat(), path.stem.encode()
+            if stat.S_ISREG(facts.st_mode):
+                found.append((facts.st_mtime_ns, path.stem, path))
+    return [path for _, _, path in sorted(found, reverse=True)]
 
 
-def _info(path: Path) -> SessionInfo:
+def _info(path: Path) -> SessionInfo | None:
+    """None where the file cannot be read."""
+    try:
+        return _read_info(path)
+    except OSError:
+        return None
+
+
+def _read_info(path: Path) -> SessionInfo:
     model, started, title = "", "", ""
     for event in read_events(path):
         if event.get("kind") == "session":

@@ -209,7 +209,7 @@ async def converse(flags: Flags, display: Display, lines: LineReader) -> AsyncIt
 
     settings = load_settings({"model": flags.model, "seed": flags.seed})
     home = ensure_home()
-    session = open_session(home, flags.session) if flags.session else None
+    session = open_session(home, flags.session) if flags.session is not None else None
     try:
         answerer = choose(flags.model, flags.base_url, settings, session.history if session else None)
         display.notice(answerer.notice)

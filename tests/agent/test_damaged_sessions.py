@@ -70,7 +70,7 @@ LINES = st.fixed_dictionaries(
         **dict.fromkeys(
             ("state", "summary", "model", "base_url", "text", "stop", "error", "seconds"), VALUES
         ),
-        **dict.fromkeys(("id", "time", "name", "ok", "by"), VALUES),
+        **dict.fromkeys(("id", "time", "name", "ok", "by", "seconds"), VALUES),
     },
 )
 

@@ -13,6 +13,7 @@ import pytest
 from rl_cli.agent.session_store import find_session, list_sessions, new_session, open_session
 from rl_cli.core.errors import BadUsage
 from rl_cli.core.messages import user
+from tests.e2e.cli import rl_cli
 
 
 def begin(home: Path, *requests: str) -> str:
@@ -46,9 +47,39 @@ def test_sessions_are_found_by_id_beginning_and_latest(home: Path) -> None:
     assert find_session(home, one[:-1] if one[:-1] != two[:-1] else one).stem == one
     with pytest.raises(BadUsage, match="2 sessions"):
         find_session(home, "2")
-    for unknown in ("x", "", "../../etc/passwd"):
+    for unknown in ("x", "", "../../etc/passwd", "latest ", "*"):
         with pytest.raises(BadUsage, match="no session"):
             find_session(home, unknown)
+
+
+def test_what_is_no_session_file_is_passed_over(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = begin(home, "train")
+    folder = home / "sessions"
+    os.utime(folder / f"{ours}.jsonl", (1, 1))  # everything else is newer
+    (folder / "dangling.jsonl").symlink_to(folder / "nowhere")
+    (folder / "round.jsonl").symlink_to(folder / "round.jsonl")
+    (folder / "folder.jsonl").mkdir()
+    os.mkfifo(folder / "pipe.jsonl")
+    (Path(os.fsdecode(os.fsencode(folder) + b"/\xff.jsonl"))).write_text("{}\n")
+    (folder / "locked.jsonl").write_text("{}\n")
+    (folder / "locked.jsonl").chmod(0)
+    there = [info.id for info in list_sessions(home)]
+    assert there == ([ours] if os.geteuid() else ["locked", ours])  # root may read it
+    os.unlink(folder / "locked.jsonl")
+    assert find_session(home, "latest").stem == ours
+    listed = rl_cli("sessions", "list", "--json", timeout=60)
+    assert (listed.code, [row["id"] for row in listed.rows()]) == (0, [ours])
+    for name in ("pipe", "folder", "dangling"):
+        told = rl_cli("ask", "hello", "--session", name, timeout=60)
+        assert (told.code, "no session" in told.err) == (2, True), told.err
+
+
+def test_an_empty_name_is_no_session(home: Path) -> None:
+    begin(home, "train")
+    told = rl_cli("ask", "hello", "--session", "")
+    assert (told.code, told.out) == (2, "")
+    assert "no session is named" in told.err
+    assert len(list_sessions(home)) == 1
 
 
 def test_a_second_process_is_refused_until_the_first_is_gone(home: Path) -> None:
