@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import stat
 from collections.abc import Iterator
@@ -74,7 +75,7 @@ def find_session(home: Path, name: str) -> Path:
     if not paths:
         raise BadUsage("there are no sessions yet", 'begin one: rl-cli chat, or rl-cli "train a GSM8K model"')
     if name == "latest":
-        return next((path for path in paths if _info(path)), paths[0])
+        return next((path for path in paths if os.access(path, os.R_OK)), paths[0])
     exact = [path for path in paths if path.stem == name]
     found = exact or [path for path in paths if path.stem.startswith(name)]
     if not found:

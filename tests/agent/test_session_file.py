@@ -52,7 +52,7 @@ def test_sessions_are_found_by_id_beginning_and_latest(home: Path) -> None:
             find_session(home, unknown)
 
 
-def test_what_is_no_session_file_is_passed_over(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_session_file_is_passed_over(home: Path) -> None:
     ours = begin(home, "train")
     folder = home / "sessions"
     os.utime(folder / f"{ours}.jsonl", (1, 1))  # everything else is newer
