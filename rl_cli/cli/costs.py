@@ -99,7 +99,7 @@ def _show(found: dict[str, Any]) -> None:
         if rows and (plural == "models" or not found[plural[:-1]]):
             print()
             columns = [plural[:-1], "dollars", "requests", "tokens", "GPU time", "time"]
-            hours = "run_hours" if plural == "runs" else "hours"
+            hours = "hours" if plural == "sessions" else "run_hours"
             print_table(columns, [_row(row, hours) for row in rows])
 
 

@@ -92,12 +92,15 @@ def test_time_is_told_as_people_read_it(home: Path, tmp_path: Path) -> None:
     (folder / "config.yaml").write_text("budgets: {day: {hours: 2.5}}\n")
     ledger = Ledger(home)
     ledger.reserve(Entry("turn", Amounts(hours=80 / 3600), session="20261129-100000-aaaa", state="settled"))
-    ledger.reserve(Entry("run", Amounts(hours=53 / 3600), run="20261129-113000-gsm8k", state="settled"))
+    ledger.reserve(
+        Entry("run", Amounts(hours=53 / 3600), run="20261129-113000-gsm8k", model="tiny", state="settled")
+    )
     _, out, _ = costs()
     first, *_ = out.splitlines()
     assert first.endswith("$0.00, 1 min 20 s of the assistant's work, 53 s of runs")
     for words in ("2.5 h", "1 min 20 s", "53 s"):
         assert words in out.removeprefix(first)
+    assert next(line for line in out.splitlines() if line.startswith("tiny")).endswith("53 s")
 
 
 def test_one_session_one_run_one_day(spent: Path) -> None:
