@@ -156,6 +156,20 @@ def test_a_long_line_in_tiny_pieces_is_joined_once():
     assert stream.feed(b"\n\n") == [text]
 
 
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("api", APIS)
+def test_an_answer_of_a_million_parts_is_given_up(api, stream):
+    if api == "openai":
+        part = {"tool_calls": [{"index": n} for n in range(200_000)]}
+        body: Any = {"choices": [{"delta" if stream else "message": part, "finish_reason": "stop"}]}
+    else:
+        body = {"content": [{"type": "text", "text": "a"}] * 200_000, "stop_reason": "end_turn"}
+    data = json.dumps(body).encode()
+    raw = Raw(data, "application/json") if api == "anthropic" or not stream else Raw(b"data: %b\n\n" % data)
+    with WireServer([raw]) as server, pytest.raises(PolicyError, match="more than 1000 parts"):
+        ask(api, server, stream=stream)
+
+
 def test_many_lines_of_json_without_data_are_no_long_event():
     stream, line = EventStream(), b'{"a": "' + b"x" * 100_000 + b'"}\n'
     assert sum(len(stream.feed(line)) for _ in range(100)) == 100

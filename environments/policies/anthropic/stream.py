@@ -22,6 +22,7 @@ from environments.policies.base import (
     TextDelta,
     Usage,
 )
+from environments.policies.endpoints.answer_limit import MOST_PARTS, too_many_parts
 from environments.policies.endpoints.errors import CutStream, StreamedError
 from environments.policies.endpoints.token_estimate import TextCount
 from rl_cli.core.messages import ToolCall, assistant, tool_call
@@ -114,6 +115,8 @@ class MessageBuilder:
         return Completion(message, named, self.usage or Usage(requests=1), call_errors=errors)
 
     def _open(self, index: Any, content: dict[str, Any]) -> Block:
+        if len(self._blocks) >= MOST_PARTS:
+            raise too_many_parts()
         kind = content.get("type")
         block = Block(str(kind), signature=as_text(content.get("signature")))
         if kind == "tool_use":

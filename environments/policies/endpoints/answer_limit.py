@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from environments.policies.base import PolicyError
 from environments.policies.endpoints.token_estimate import TextCount
 
 SLACK = 1024
 """Tokens that an answer may be longer than twice its limit: we only estimate them."""
 MOST_CHARACTERS = 64_000_000
 MOST_EVENTS = 1_000_000
+MOST_PARTS = 1000
+"""Calls, or blocks, of one answer."""
+
+
+def too_many_parts() -> PolicyError:
+    return PolicyError(f"an answer of more than {MOST_PARTS} parts came: given up")
 
 
 @dataclass

@@ -20,6 +20,11 @@ from rl_cli.core.redaction import redact_text
 
 SHOWN = 200
 """Characters of what the server says that a person is shown."""
+OWN_HOSTS = {
+    "openai": ("api.openai.com",),
+    "anthropic": ("api.anthropic.com",),
+    "openrouter": ("openrouter.ai",),
+}
 ANOTHER = "choose another with --model provider/name"
 
 _OVERFLOW = re.compile(
@@ -83,7 +88,7 @@ def classify(error: Exception, endpoint: Endpoint) -> Failure | None:
         return Failure(told, billed=not isinstance(told, Refusal))
     if isinstance(error, CutStream | json.JSONDecodeError | UnicodeDecodeError):
         reason = str(error) if isinstance(error, CutStream) else "it is not what an answer looks like"
-        return _failed(f"the answer of {endpoint.provider} was lost: {reason}", retry=True, billed=True)
+        return _failed(f"the answer of {_who(endpoint)} was lost: {reason}", retry=True, billed=True)
     if isinstance(error, StreamedError):
         return _of_answer(read_said(error.body), endpoint, streamed=True)
     status, response = getattr(error, "status_code", None), getattr(error, "response", None)
@@ -107,7 +112,7 @@ def cleaned(text: str) -> str:
 
 
 def _of_answer(said: ServerSaid, endpoint: Endpoint, streamed: bool) -> Failure:
-    status, text, who = said.status, said.text, endpoint.provider
+    status, text, who = said.status, said.text, _who(endpoint)
     overflow = bool(_OVERFLOW.search(text)) and (status != 429 or "request too large for" in text)
     if overflow or status == 413:
         message = f"the conversation is longer than {endpoint.name} takes{_says(said)}"
@@ -153,7 +158,7 @@ def _not_found(said: ServerSaid, endpoint: Endpoint) -> str:
         end = " (most end in /v1)" if endpoint.base_url else ""
         return f"there is no chat endpoint at {_place(endpoint)}: check base_url{end}"
     get = f"get it with `ollama pull {endpoint.model}`, or " if endpoint.provider == "ollama" else ""
-    return f"{endpoint.provider} has no model '{endpoint.model}' for you: {get}{ANOTHER}"
+    return f"{_who(endpoint)} has no model '{endpoint.model}' for you: {get}{ANOTHER}"
 
 
 def _passes(said: ServerSaid) -> bool:
@@ -172,6 +177,13 @@ def _trouble(status: int, who: str) -> str:
 def _says(said: ServerSaid) -> str:
     words = cleaned(said.message)
     return f': it says "{words}"' if words else ""
+
+
+def _who(endpoint: Endpoint) -> str:
+    """A provider that is asked at another address than its own is not who answers."""
+    host = urlsplit(endpoint.base_url or "").hostname
+    own = host is None or endpoint.provider not in OWN_HOSTS or host in OWN_HOSTS[endpoint.provider]
+    return endpoint.provider if own else _place(endpoint)
 
 
 def _place(endpoint: Endpoint) -> str:

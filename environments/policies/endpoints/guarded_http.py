@@ -16,6 +16,7 @@ import httpx2
 from environments.policies.base import PolicyError
 from environments.policies.endpoints.endpoint import Endpoint
 from environments.policies.endpoints.errors import CutStream, Refusal
+from rl_cli.core.cuts import head
 
 ERROR_BYTES = 1_000_000
 """Of the body of an error; the rest is not read."""
@@ -48,14 +49,14 @@ async def _guard(response: httpx2.Response, who: str) -> None:
         target = response.url.join(response.headers["location"])
         host = target.netloc.decode("ascii", "replace").rpartition("@")[2]
         path = target.path.removesuffix("/chat/completions").removesuffix("/v1/messages")
-        place = f"{target.scheme}://{host}{path}"[:200]
+        place = head(f"{target.scheme}://{host}{path}", 200)
         raise Refusal(f"{who} sends you to {place}: set base_url to it if you trust it")
     kind = response.headers.get("content-type", "")
     is_error, is_json = response.status_code >= 400, "json" in kind and "ndjson" not in kind
     limit = ERROR_BYTES if is_error else BODY_BYTES if is_json else STREAM_BYTES
     encoding = response.headers.pop("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "", "gzip", "x-gzip", "deflate"):
-        raise PolicyError(f"{who} answers in the compression '{encoding[:20]}', which nobody asked for")
+        raise PolicyError(f"{who} answers in the compression '{head(encoding, 20)}', which nobody asked for")
     inflate = encoding not in ("identity", "")
     response.stream = _Bounded(response.stream, inflate, limit, is_error, who)
 

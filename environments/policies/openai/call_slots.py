@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from environments.policies.endpoints.answer_limit import MOST_PARTS, too_many_parts
 from environments.policies.endpoints.token_estimate import TextCount
 from rl_cli.core.json_text import repair_surrogates
 from rl_cli.core.messages import ToolCall, tool_call
@@ -61,6 +62,8 @@ class CallSlots:
         at = _index(piece.get("index")) if index is None else index
         slot = self._slot(at, call_id, name, arguments)
         if slot is None:
+            if len(self.slots) >= MOST_PARTS:
+                raise too_many_parts()
             slot = Slot(at, call_id)
             self.slots.append(slot)
         slot.index = at if slot.index is None else slot.index

@@ -50,16 +50,23 @@ def detail_text(detail: Any) -> str:
 
 def merged_details(details: list[Any]) -> list[Any]:
     """`reasoning_details` with the pieces of one element joined."""
-    merged: list[Any] = []
+    groups: list[list[Any]] = []
     for detail in details:
-        if merged and _same_element(merged[-1], detail):
-            last = merged[-1]
-            texts = [key for key in ("text", "summary") if isinstance(last.get(key), str) and detail.get(key)]
-            joined = {key: f"{last[key]}{detail[key]}" for key in texts}
-            merged[-1] = last | {k: v for k, v in detail.items() if v is not None} | joined
+        if groups and _same_element(groups[-1][-1], detail):
+            groups[-1].append(detail)
         else:
-            merged.append(detail)
-    return merged
+            groups.append([detail])
+    return [_joined(group) if len(group) > 1 else group[0] for group in groups]
+
+
+def _joined(pieces: list[dict[str, Any]]) -> dict[str, Any]:
+    whole = dict(pieces[0])
+    for piece in pieces[1:]:
+        whole |= {key: value for key, value in piece.items() if value is not None}
+    for key in ("text", "summary"):
+        if texts := [piece[key] for piece in pieces if isinstance(piece.get(key), str)]:
+            whole[key] = "".join(texts)
+    return whole
 
 
 def _same_element(a: Any, b: Any) -> bool:

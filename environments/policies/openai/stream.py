@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from environments.policies.base import FinishReason, ReasoningDelta, TextDelta, Usage
+from environments.policies.endpoints.answer_limit import MOST_PARTS, too_many_parts
 from environments.policies.endpoints.call_text import calls_in
 from environments.policies.endpoints.errors import CutStream, StreamedError
 from environments.policies.endpoints.think_tags import TagSplitter, split_reasoning
@@ -173,6 +174,8 @@ class Assembly:
             yield TextDelta(self._refusal[-1])
         calls = delta.get("tool_calls")
         calls = [calls] if isinstance(calls, dict) else calls if isinstance(calls, list) else []
+        if len(calls) > MOST_PARTS:
+            raise too_many_parts()
         for i, piece in enumerate(calls):
             self._slots.feed(piece, i if listed else None)
         if isinstance(legacy := delta.get("function_call"), dict) and not calls:
