@@ -114,6 +114,18 @@ def resolve_policy(name: str, base_url: str | None = None, settings: Settings | 
     return OpenAIChatPolicy(endpoint)
 
 
+def check_name(name: str, settings: Settings) -> None:
+    """Whether some policy is called so; its key, file or server may still be missing.
+
+    Raises:
+        BadUsage: No such provider, or no name of a model.
+    """
+    provider, _, model = name.partition("/")
+    known = provider in (*PROVIDERS, *settings.endpoints, "scripted") and bool(model)
+    if name != OPERATOR and not known:
+        raise _unknown(name, settings)
+
+
 def endpoint_of(name: str, base_url: str | None = None, settings: Settings | None = None) -> Endpoint:
     """What is known of the endpoint behind `name`; as resolve_policy(), for chat endpoints only."""
     return _endpoint(name, base_url, settings)[0]

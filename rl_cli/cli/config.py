@@ -48,7 +48,7 @@ def show(
         print_table(["setting", "value"], list(single.items()))
 
 
-@app.command("set")
+@app.command("set", context_settings={"ignore_unknown_options": True})  # so that -3 is a value
 def set_(
     key: Annotated[str, typer.Argument(help="The setting's dotted name, e.g. budgets.day.dollars.")],
     value: Annotated[str, typer.Argument(help="Its value, as in YAML; null unsets it.")],
@@ -56,6 +56,8 @@ def set_(
     """Set one value in your own settings file. What else it holds stays, comments too."""
     from rl_cli.core.settings_edit import set_setting
 
+    if key == "model":
+        _check_model(value)
     file, understood = set_setting(key, value)
     say(f"{key} is {'no longer set' if understood is None else 'set'} in {file}")
 
@@ -97,6 +99,15 @@ def trust(
         return
     register.trust(trust_register(), path, content)
     say(f"{path} is trusted until it changes. It sets: {', '.join(loose)}")
+
+
+def _check_model(written: str) -> None:
+    """Raises BadUsage for a provider that is not known now, with the nearest names."""
+    from rl_cli.agent.models import check_name
+
+    name = load_yaml(written, "the value of model")
+    if isinstance(name, str):
+        check_name(name, load_settings())
 
 
 def _check_rules(rules: list[dict[str, Any]], file: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from rl_cli.core.redaction import redact_text
 from rl_cli.core.settings import answers_file, parse_rules, parse_settings, user_file
 from rl_cli.core.settings_schema import ENDPOINT_FIELDS, PRICE_FIELDS
 
+COMMENT = re.compile(r"(?:(?<=\s)|^)#[^\n]*", re.MULTILINE)
 ANSWERS_HEAD = '# Answers of "always", as rules. Delete those that should be asked again.\n'
 
 
@@ -50,15 +52,18 @@ def set_setting(key: str, value_text: str) -> tuple[Path, Any]:
     """
     file, path = user_file(), path_of(key)
     value = load_yaml(value_text, f"the value of {key}")
+    unset = value is None and path[-1] != "key_env"  # there, null says that no key is needed
 
     def with_value(text: str) -> str:
         tree = load_yaml(text, str(file))
         if tree is not None and not isinstance(tree, dict):
             raise BadUsage(f"{file} must be a mapping of settings")
-        wanted = _with(tree or {}, path, value)
+        if unset:
+            wanted, new = _without(tree or {}, path), _removed(text, path)
+        else:
+            wanted, new = _with(tree or {}, path, value), _edited(text, path, value)
         parse_settings(on_one_line(wanted).encode(), "command line")
-        new = _edited(text, path, value)
-        if new is None or load_yaml(new, str(file)) != wanted:
+        if new is None or (load_yaml(new, str(file)) or {}) != wanted:
             raise BadUsage(f"{file} cannot be edited at {short(key)}", "change it by hand")
         return new
 
@@ -89,6 +94,49 @@ def _with(tree: dict[str, Any], path: list[str], value: Any) -> dict[str, Any]:
         here = here[name]
     here[path[-1]] = value
     return tree
+
+
+def _without(tree: dict[str, Any], path: list[str]) -> dict[str, Any]:
+    """`tree` without what is at `path`, nor the mappings that it leaves empty."""
+    name, rest = path[0], path[1:]
+    inner = tree.get(name)
+    kept = _without(inner, rest) if rest and isinstance(inner, dict) else inner if rest else None
+    left = {k: v for k, v in tree.items() if k != name}
+    return {k: kept if k == name else v for k, v in tree.items()} if kept not in (None, {}) else left
+
+
+def _removed(text: str, path: list[str]) -> str | None:
+    """As _edited(), with the entry at `path` left out, and whatever holds nothing else."""
+    import yaml
+
+    node: Any = yaml.compose(text, yaml.SafeLoader)
+    cut = None
+    for name in path:
+        if not isinstance(node, yaml.MappingNode):
+            return text if cut is None or not node.value else None
+        found = next((entry for entry in node.value if entry[0].value == name), None)
+        if found is None:
+            return text
+        if cut is None or len(node.value) > 1:
+            cut = node, found
+        node = found[1]
+    return _cut_out(text, *cut) if cut else text
+
+
+def _cut_out(text: str, mapping: Any, entry: Any) -> str | None:
+    (key, value), at = entry, mapping.value.index(entry)
+    start, end = key.start_mark.index, _end(value, key.end_mark.index + 1)
+    if mapping.flow_style and at + 1 < len(mapping.value):
+        return text[:start] + text[mapping.value[at + 1][0].start_mark.index :]
+    if mapping.flow_style:
+        start = _end(mapping.value[at - 1][1], 0) if at else start
+        return text[:start] + text[end:]
+    line = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", end)
+    after = len(text) if line_end < 0 else line_end + 1
+    indent = text[line:start]
+    comments = [f"{indent}{found[0]}\n" for found in COMMENT.finditer(text[start:after])]
+    return None if indent.strip() else text[:line] + "".join(comments) + text[after:]
 
 
 def _edited(text: str, path: list[str], value: Any) -> str | None:
@@ -157,7 +205,10 @@ def _rewrite(path: Path, change: Callable[[str], str]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.parent / ".lock"):
-            new = change(read_text(path) if path.exists() else "")
+            text = read_text(path) if path.exists() else ""
+            new = change(text)
+            if new == text:
+                return
             if redact_text(new) != new:
                 raise BadUsage(f"{path} would hold what looks like a key", "keys stay in the environment")
             write_atomic(path, new)

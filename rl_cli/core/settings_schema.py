@@ -13,6 +13,11 @@ Check = Callable[[str, Any, str], Any]
 """(dotted name, value, where it was set) -> the value; raises BadUsage, naming all three."""
 
 MOST = 1e15
+FEW = 4
+KEY_NAME = re.compile(
+    r"(?:^|[_-])(?:api)?_?key$|secret|password|^token$|(?:auth|access|api)_?token", re.IGNORECASE
+)
+"""A setting that would be a key, if there were such settings."""
 THINKING = ("low", "medium", "high", "xhigh", "max", "disabled")
 RISKY_HEADERS = ("authorization", "key", "token", "secret", "cookie", "password")
 """A header with one of these in its name would carry a key."""
@@ -38,10 +43,18 @@ def check_setting(name: str, value: Any, origin: str) -> Any:
     """
     name = str(name)
     if name not in SETTINGS:
-        raise BadUsage(
-            f"unknown setting '{short(name)}' ({origin})", did_you_mean(short(name), list(SETTINGS))
-        )
+        raise BadUsage(f"unknown setting '{short(name)}' ({origin})", _hint(short(name), list(SETTINGS)))
     return SETTINGS[name].check(name, value, origin)
+
+
+def _hint(name: str, known: list[str]) -> str:
+    """What to write instead of an unknown name; few known ones are all told."""
+    if KEY_NAME.search(name):
+        return "keys come from the environment only; name the variable in an endpoint's key_env"
+    from difflib import get_close_matches
+
+    near = len(known) > FEW or get_close_matches(name.casefold(), known, 1, 0.75)
+    return did_you_mean(name, known) if near else f"known: {', '.join(known)}"
 
 
 def _wrong(name: str, what: str, value: Any, origin: str) -> BadUsage:
@@ -176,9 +189,7 @@ def _fields(checks: Mapping[str, Check], required: tuple[str, ...] = (), nullabl
         for key in value:
             if key not in checks:
                 shown = short(str(key))
-                raise BadUsage(
-                    f"unknown setting '{name}.{shown}' ({origin})", did_you_mean(shown, list(checks))
-                )
+                raise BadUsage(f"unknown setting '{name}.{shown}' ({origin})", _hint(shown, list(checks)))
         kept = {k: v for k, v in value.items() if v is not None or k == nullable}
         for key in required:
             if key not in kept:

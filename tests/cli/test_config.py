@@ -194,3 +194,59 @@ def test_set_after_set_reads_back_as_it_was_set(
             assert values.get(key) == (f"a/{value}" if key == "model" and value else value)
         comments = [line.partition("#")[2] for line in HAND_WRITTEN.splitlines() if "#" in line]
         assert from_scratch or all(comment in user_file().read_text() for comment in comments)
+
+
+@pytest.mark.parametrize(
+    ("before", "key", "after"),
+    [
+        ("budgets: {run: {dollars: 2}}\n", "budgets.run.dollars", ""),
+        ("budgets: {run: {dollars: 2}, day: {hours: 1}}\n", "budgets.run", "budgets: {day: {hours: 1}}\n"),
+        ("seed: 1\nbudgets:\n  run:\n    dollars: 2\n", "budgets.run.dollars", "seed: 1\n"),
+        ("seed: 1\nmodel: a/b  # mine\n", "model", "seed: 1\n# mine\n"),
+        ("budgets:\n  day: {hours: 1, dollars: 2}\n", "budgets.day.dollars", "budgets:\n  day: {hours: 1}\n"),
+        ("seed: 1\n", "budgets.run", "seed: 1\n"),
+    ],
+)
+def test_unsetting_leaves_nothing_empty_behind(home: Path, before: str, key: str, after: str) -> None:
+    user_file().parent.mkdir(parents=True, exist_ok=True)
+    user_file().write_text(before)
+    set_setting(key, "null")
+    assert user_file().read_text() == after
+
+
+def test_a_key_that_an_endpoint_does_not_need_stays_null(home: Path) -> None:
+    set_setting("endpoints.vllm.key_env", "null")
+    assert read_settings_file(user_file()) == {"endpoints": {"vllm": {"key_env": None}}}
+
+
+def test_the_name_of_a_model_is_checked_when_it_is_set() -> None:
+    outcome = rl_cli("config", "set", "model", "foo/bar")
+    assert outcome.code == 2
+    assert "unknown model 'foo/bar'" in outcome.err
+    assert not user_file().exists()
+    assert rl_cli("config", "set", "model", "openai/any-name").code == 0  # its key may come later
+    assert rl_cli("config", "set", "model", "null").code == 0
+
+
+def test_a_negative_number_is_a_value_and_not_an_option() -> None:
+    outcome = rl_cli("config", "set", "budgets.day.dollars", "-3")
+    assert outcome.code == 2
+    assert "'budgets.day.dollars' must be a number of at least 0, not -3" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("content", "hint"),
+    [
+        ("budgets: {session: {euros: 2}}\n", "known: dollars, tokens, gpu_hours, hours"),
+        ("budgets: {session: {dolars: 2}}\n", "did you mean dollars"),
+        ("api_key: abc\n", "keys come from the environment only"),
+        ("endpoints: {x: {api_key: abc}}\n", "keys come from the environment only"),
+        ("endpoints: {x: {token: abc}}\n", "keys come from the environment only"),
+    ],
+)
+def test_the_hint_for_an_unknown_name_helps(tmp_path: Path, content: str, hint: str) -> None:
+    (tmp_path / "x.yaml").write_text(content)
+    outcome = rl_cli("config", "check", str(tmp_path / "x.yaml"))
+    assert outcome.code == 2
+    assert hint in outcome.err
+    assert "abc" not in outcome.err
