@@ -10,16 +10,17 @@ Entries count for the local date on which they were reserved.
 from __future__ import annotations
 
 import json
-import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rl_cli.core.errors import RlCliError
 from rl_cli.core.processes import ProcessIdentity
+from rl_cli.spending.entry import Entry as Entry
+from rl_cli.spending.entry import from_row, to_row
 from rl_cli.spending.ledger_file import NAME, copy_of, nothing, transaction
 from rl_cli.spending.limits import SLACK, Bound, OverBudget
 from rl_cli.spending.units import NOTHING, UNITS, Amounts
@@ -36,40 +37,6 @@ ADD = """
 INSERT INTO sums VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET dollars = dollars + excluded.dollars,
 tokens = tokens + excluded.tokens, gpu_hours = gpu_hours + excluded.gpu_hours, hours = hours + excluded.hours
 """
-
-
-@dataclass
-class Entry:
-    """One request, run or turn."""
-
-    kind: str
-    """request, run or turn."""
-    amounts: Amounts = NOTHING
-    """While it is reserved, the most that it may take."""
-    least: Amounts = NOTHING
-    """What it must have taken if its owners end without a word."""
-    state: str = "reserved"
-    session: str | None = None
-    run: str | None = None
-    model: str | None = None
-    priced: bool = True
-    """False: it costs money and the price is not known; its dollars are 0."""
-    estimated: bool = False
-    """The amounts are our own estimate."""
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    cache_write_tokens: int = 0
-    owners: list[ProcessIdentity] = field(default_factory=lambda: [ProcessIdentity.current()])
-    """It is abandoned when all of them have ended."""
-    id: str = field(default_factory=lambda: secrets.token_hex(8))
-    time: float = 0.0
-    """Unix time of the reservation; 0: when it is first written."""
-    closed: float | None = None
-    day: str = ""
-    """The local date that it counts for, as 2026-11-29; empty: that of `time`."""
-    beat: float = 0.0
-    """Unix time at which it was last written."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +56,7 @@ class Books:
 
     def put(self, entry: Entry) -> None:
         """Writes an entry, whatever was there under its id."""
+        entry.keep_within_bounds()
         entry.time = entry.time or self.now
         entry.day = entry.day or local_day(entry.time)
         entry.beat = self.now
@@ -97,7 +65,7 @@ class Books:
         if earlier := self.get(entry.id):
             self._count(earlier, -1)
         self._count(entry, 1)
-        row = _to_row(entry)
+        row = to_row(entry)
         marks = ", ".join(f":{name}" for name in row)
         self.db.execute(f"INSERT OR REPLACE INTO entries ({', '.join(row)}) VALUES ({marks})", row)
 
@@ -110,7 +78,7 @@ class Books:
 
     def get(self, id: str) -> Entry | None:
         row = self.db.execute("SELECT * FROM entries WHERE id = ?", (id,)).fetchone()
-        return _from_row(row) if row else None
+        return from_row(row) if row else None
 
     def totals(self, scope: str, name: str, besides: str = "") -> Totals:
         """What a session, run or day has taken; the entry with the id `besides` is left out.
@@ -158,7 +126,7 @@ class Books:
             silent = self.now - row["beat"] > ABANDONED_AFTER_SECONDS
             if alive[owners] or (alive[owners] is None and not silent):
                 continue
-            entry = _from_row(row)
+            entry = from_row(row)
             entry.state, entry.amounts, entry.estimated = "abandoned", entry.least, True
             entry.input_tokens = entry.least.tokens
             beat = entry.beat
@@ -273,25 +241,3 @@ def _amounts(parts: Sequence[int] | None) -> Amounts:
         return NOTHING
     dollars, tokens, gpu_hours, hours = (part / SCALE[unit] for part, unit in zip(parts, UNITS, strict=True))
     return Amounts(dollars, round(tokens), gpu_hours, hours)
-
-
-_SIMPLE = (
-    *("id", "kind", "state", "time", "closed", "day", "session", "run", "model", "priced", "estimated"),
-    *("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "beat"),
-)
-
-
-def _to_row(entry: Entry) -> dict[str, Any]:
-    row = {name: getattr(entry, name) for name in _SIMPLE}
-    row |= {unit: entry.amounts.of(unit) for unit in UNITS}
-    owners = [owner.to_dict() for owner in entry.owners]
-    return row | {"least": json.dumps(entry.least.to_dict()), "owners": json.dumps(owners)}
-
-
-def _from_row(row: sqlite3.Row) -> Entry:
-    values: dict[str, Any] = {name: row[name] for name in _SIMPLE}
-    values["priced"], values["estimated"] = bool(row["priced"]), bool(row["estimated"])
-    values["amounts"] = Amounts(*(row[unit] for unit in UNITS))
-    values["least"] = Amounts.from_dict(json.loads(row["least"]))
-    values["owners"] = [ProcessIdentity.from_dict(owner) for owner in json.loads(row["owners"])]
-    return Entry(**values)

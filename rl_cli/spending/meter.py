@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from rl_cli.core.errors import RlCliError
 from rl_cli.spending.ledger import Books, Entry, Ledger
 from rl_cli.spending.limits import SLACK, WARN_SHARE, WHOSE, Bound, Limits, OverBudget
 from rl_cli.spending.prices import PriceOf, price_list
-from rl_cli.spending.units import NOTHING, Amounts, in_words
+from rl_cli.spending.units import MOST, NOTHING, Amounts, believable, in_words
 
 if TYPE_CHECKING:
     from rl_cli.core.settings import Settings
@@ -89,7 +90,7 @@ class SessionMeter:
         """
         most = Usage(input_tokens, max_output_tokens)
         dearest = Usage(input_tokens, max_output_tokens, cache_write_tokens=input_tokens)
-        prices = [self.price_of(model, usage) for usage in (most, dearest)]
+        prices = [self._price(model, usage) for usage in (most, dearest)]
         known = [price for price in prices if price is not None]
         bounds = self.bounds()
         if not known and not self.allow_unknown and any("dollars" in bound.limits for bound in bounds):
@@ -97,7 +98,7 @@ class SessionMeter:
         entry = Entry(
             "request",
             amounts=Amounts(max(known, default=0.0), input_tokens + max_output_tokens),
-            least=Amounts(self.price_of(model, Usage(input_tokens)) or 0.0, input_tokens),
+            least=Amounts(self._price(model, Usage(input_tokens)) or 0.0, input_tokens),
             session=self.session_id,
             run=self.run_id,
             model=model,
@@ -107,6 +108,10 @@ class SessionMeter:
         )
         self._write(entry, bounds)
         return RequestReservation(self, entry)
+
+    def _price(self, model: str, usage: Usage) -> float | None:
+        dollars = self.price_of(model, usage)
+        return None if dollars is None else believable("dollars", dollars)
 
     def turn_started(self) -> None:
         """The assistant begins to work. A turn that has not ended goes on.
@@ -251,8 +256,9 @@ class RequestReservation:
         entry = self._entry
         if entry.state != "reserved":
             return entry.amounts.dollars
-        dollars = self._meter.price_of(entry.model or "", usage) if state == "settled" else 0.0
-        entry.state, entry.estimated = state, estimated
+        reported, usage = usage, _believable(usage)
+        dollars = self._meter._price(entry.model or "", usage) if state == "settled" else 0.0
+        entry.state, entry.estimated = state, estimated or usage != reported
         entry.priced = entry.priced if dollars is None else True
         if dollars is None:  # no price: it counts as what was reserved, which is 0 where that had none either
             dollars = entry.amounts.dollars
@@ -260,4 +266,13 @@ class RequestReservation:
         entry.input_tokens, entry.output_tokens = usage.input_tokens, usage.output_tokens
         entry.cached_tokens, entry.cache_write_tokens = usage.cached_tokens, usage.cache_write_tokens
         self._meter._finish(entry)
+        if usage != reported:
+            self._meter.warn(
+                f"{entry.model} reported more tokens than can be: they count as {MOST['tokens']:,}"
+            )
         return dollars
+
+
+def _believable(usage: Usage) -> Usage:
+    names = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
+    return replace(usage, **{name: int(believable("tokens", getattr(usage, name))) for name in names})

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 UNITS = ("dollars", "tokens", "gpu_hours", "hours")
+MOST: dict[str, float] = {"dollars": 1e6, "tokens": 10**12, "gpu_hours": 1e6, "hours": 1e6}
+"""Of one request, run or turn: more than that is a mistake or a lie, and would drown all that is true."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,10 @@ class Amounts:
     def of(self, unit: str) -> float:
         return float(getattr(self, unit)) if unit != "tokens" else self.tokens
 
+    def believable(self) -> Amounts:
+        """The same within 0 and MOST."""
+        return Amounts(*(believable(unit, self.of(unit)) for unit in UNITS))  # type: ignore[arg-type]
+
     def to_dict(self) -> dict[str, float]:
         return asdict(self)
 
@@ -40,6 +46,12 @@ class Amounts:
 
 
 NOTHING = Amounts()
+
+
+def believable(unit: str, amount: float) -> float:
+    """The amount within 0 and MOST; what is no number is the most."""
+    most = MOST[unit]
+    return max(amount, type(most)(0)) if amount <= most else most
 
 
 def in_words(unit: str, amount: float) -> str:

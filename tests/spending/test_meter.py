@@ -10,7 +10,7 @@ import pytest
 
 from environments.policies.base import BudgetExhausted, PolicyError, Usage
 from environments.policies.scripted import ScriptedPolicy
-from rl_cli.spending.ledger import Ledger
+from rl_cli.spending.ledger import Entry, Ledger
 from rl_cli.spending.limits import Limits
 from rl_cli.spending.meter import SessionMeter
 from rl_cli.spending.metered import metered
@@ -32,6 +32,45 @@ def test_only_the_first_ending_of_a_reservation_counts(home: Path) -> None:
     assert reservation.settle_unknown(Usage(1000, 100)) == 1.0
     reservation.release()
     assert totals(home).spent.dollars == 1.0
+
+
+LIES = (
+    Usage(10**12, 10**12, 10**12),
+    Usage(10**30, 5),
+    Usage(5, 10**400),
+    Usage(-(10**30), 10**12),
+)
+
+
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("price", [0.0, 0.01, 1e9, 1e300, float("inf")])
+def test_one_reply_that_lies_about_its_tokens_leaves_the_ledger_sound(
+    home: Path, lie: Usage, price: float
+) -> None:
+    def price_of(model: str, usage: Usage) -> float:
+        return usage.input_tokens * price + usage.output_tokens * price
+
+    warnings: list[str] = []
+    made = SessionMeter(Ledger(home), Limits(), "s", price_of, on_warning=warnings.append)
+    for _ in range(3):
+        assert 0 <= made.reserve("x/y", 10, 10).settle(lie) <= 1e6
+    taken = totals(home)
+    assert taken.reserved == Amounts()
+    assert 0 <= taken.spent.tokens <= 3 * 10**12
+    assert 0 <= taken.spent.dollars <= 3e6
+    assert bool(warnings) == (lie not in LIES[:1])
+    honest, _ = meter(home, "honest")
+    honest.reserve("x/y", 1000, 100).settle(Usage(900, 50))
+    assert totals(home, name="honest").spent == Amounts(1.4, 950)
+    day = totals(home, "day", honest.ledger.today())
+    assert day.spent.dollars == pytest.approx(taken.spent.dollars + 1.4, abs=1e-9)
+    assert day.spent.tokens == taken.spent.tokens + 950
+
+
+def test_a_run_cannot_take_more_than_can_be(home: Path) -> None:
+    ledger = Ledger(home)
+    ledger.reserve(Entry("run", Amounts(float("inf"), 0, float("nan"), 1e300), run="r"))
+    assert totals(home, "run", "r").reserved == Amounts(1e6, 0, 1e6, 1e6)
 
 
 def test_a_released_request_costs_nothing_and_a_silent_server_is_paid_its_input(home: Path) -> None:
