@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from collections import deque
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from rl_cli.core.cuts import head
 from rl_cli.core.errors import BadUsage, Refused, RlCliError, WorkFailed
 from rl_cli.core.extras import require_extra
 from rl_cli.core.files import explain_os_error, read_json, write_json
+from rl_cli.core.own_process import provider_keys
 from rl_cli.core.processes import ProcessIdentity, kill_tree, python_module
 
 WARM_START = "warm start"
@@ -70,7 +72,7 @@ async def test_inference(  # no test: the name is the tool's
         raise explain_os_error(error, out_dir) from error
     clock = _PhaseClock(on_progress or (lambda event: None))
     try:
-        results = await _in_child(file, clock)
+        results = await _in_child(file, models or [STARTING], clock)
     except BaseException:
         file.unlink(missing_ok=True)
         raise
@@ -114,8 +116,24 @@ def _new_file(folder: Path, name: str) -> Path:
     raise FileExistsError(f"a thousand files named {stem}")
 
 
-async def _in_child(file: Path, on_progress: Callable[[dict[str, Any]], None]) -> list[dict[str, Any]]:
+def keys_of(models: list[str]) -> set[str]:
+    """The variables with the keys of those models that are endpoints; the child gets no other provider's."""
+    from rl_cli.agent.models import PROVIDERS
+    from rl_cli.core.settings import load_settings
+
+    configured = load_settings().endpoints
+    keys = set()
+    for provider in (model.partition("/")[0] for model in models):
+        known = PROVIDERS.get(provider)
+        keys.add(configured.get(provider, {}).get("key_env") or (known.key_env if known else None))
+    return {key for key in keys if key}
+
+
+async def _in_child(
+    file: Path, models: list[str], on_progress: Callable[[dict[str, Any]], None]
+) -> list[dict[str, Any]]:
     """Runs the worker on a request file. Its stdout is one JSON object per line, the last one the outcome."""
+    hidden = provider_keys(os.environ, keep=keys_of(models))
     process = await asyncio.create_subprocess_exec(
         *python_module("rl_cli.training.inference_worker", str(file)),
         stdin=asyncio.subprocess.DEVNULL,
@@ -123,6 +141,7 @@ async def _in_child(file: Path, on_progress: Callable[[dict[str, Any]], None]) -
         stderr=asyncio.subprocess.PIPE,
         limit=LINE_LIMIT,
         start_new_session=True,
+        env={name: value for name, value in os.environ.items() if name not in hidden},
     )
     identity = ProcessIdentity.of(process.pid)
     assert process.stdout

@@ -24,7 +24,7 @@ from rl_cli.core.errors import RlCliError
 from rl_cli.core.own_process import drop_keys, redact_output
 from rl_cli.core.redaction import redacted_json
 from rl_cli.spending.metered import metered
-from rl_cli.training.inference_test import WARM_START, read_request
+from rl_cli.training.inference_test import WARM_START, keys_of, read_request
 from rl_cli.training.process import prepare_process
 
 SAMPLES = 3
@@ -58,7 +58,7 @@ def main(argv: list[str]) -> int:
 def answer(request: dict[str, Any], emit: Emit) -> list[dict[str, Any]]:
     """Tests each model of a request; what they need is loaded once for each."""
     config = RunConfig.model_validate(request["config"])
-    drop_keys(keep=_keys_of(request["models"]))
+    drop_keys(keep=keys_of(request["models"]))
     prepare_process()
     import transformers
 
@@ -111,19 +111,6 @@ def _unreadable(rollout: Rollout) -> bool:
     assert rollout.result
     marks = [rollout.reward.parts[part] for part in FORMAT_PARTS if part in rollout.reward.parts]
     return bool(rollout.result.call_errors) or 0.0 in marks
-
-
-def _keys_of(models: list[str]) -> set[str]:
-    """The variables with the keys of the models that are endpoints."""
-    from rl_cli.agent.models import PROVIDERS
-    from rl_cli.core.settings import load_settings
-
-    configured = load_settings().endpoints
-    keys = set()
-    for provider in (model.partition("/")[0] for model in models):
-        known = PROVIDERS.get(provider)
-        keys.add(configured.get(provider, {}).get("key_env") or (known.key_env if known else None))
-    return {key for key in keys if key}
 
 
 def _policy(model: str, env: Environment, config: RunConfig, home: Path, emit: Emit) -> Policy:
