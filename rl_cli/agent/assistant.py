@@ -132,9 +132,13 @@ class Assistant:
         return TurnResult(result.stop, reason, recorder.text, recorder.calls, result.usage, refused)
 
     async def compact(self) -> str:
-        """Summarises older turns as the person asked for. Returns one line that says what was done."""
+        """Summarises older turns as the person asked for; `on_notice` is told what was done.
+
+        Returns:
+            Why nothing was done, in one line; "" where something was.
+        """
         done = await self._shorten(self.bounds(), whole_turns=True)
-        return done.told if done else "there is nothing to summarise yet"
+        return "" if done else "there is nothing to summarise yet"
 
     def change_model(self, policy: Policy, window: int | None) -> None:
         """Lets another model answer from the next turn on."""
@@ -220,7 +224,10 @@ class Assistant:
             self._kept.spoil()  # it holds the empty message, which the history does not
             if tries.empty < TRIES:
                 return Usage()
-            result.stop, result.error = StopReason.STUCK, f"the model answered nothing, {TRIES} times"
+            result.stop, result.error = (
+                StopReason.STUCK,
+                f"the turn was ended: the model answered nothing, {TRIES} times",
+            )
         return None
 
     async def _after_overflow(self, result: LoopResult, bounds: Bounds, tries: _Tries) -> Usage | None:

@@ -43,17 +43,16 @@ def in_a_circle(records: Sequence[CallRecord]) -> Stop | None:
     failures = _run_of(same_call, lambda r: not r.ok)
     if len(failures) >= SAME_FAILURES:
         why = f"{last.name} failed {len(failures)} times in a row with the same arguments: {_message(last)}"
-        return Stop(StopReason.STUCK, why)
+        return _stuck(why)
     if nothing_works := _only_failures(records):
-        return Stop(StopReason.STUCK, nothing_works)
+        return _stuck(nothing_works)
     seen = [_effect(record) for record in records if not _waits(record)]
     for length in range(1, LONGEST_ROUND + 1):
         end = seen[-ROUNDS * length :]
         if len(end) == ROUNDS * length and len(set(end)) <= length and not _waits(last):
             names = " and ".join(sorted({name for name, _, _ in end}))
             calls = "the same results" if length == 1 else f"only {len(set(end))} different results"
-            why = f"the last {len(end)} calls, of {names}, brought {calls}"
-            return Stop(StopReason.STUCK, why)
+            return _stuck(f"the last {len(end)} calls, of {names}, brought {calls}")
     return None
 
 
@@ -67,10 +66,14 @@ def _only_failures(records: Sequence[CallRecord]) -> str | None:
     ):
         replies = sum(1 for _ in groupby(run, key=lambda record: record.turn))
         if len(run) >= most and replies >= SAME_FAILURES:  # it was told so, and went on
-            return (
-                f"the last {len(run)} calls {what}; the last one, {run[-1].name[:100]}: {_message(run[-1])}"
-            )
+            last = f"{one_line(run[-1].name, 100)}: {_message(run[-1])}"
+            return f"the last {len(run)} calls {what}; the last one, {last}"
     return None
+
+
+def _stuck(why: str) -> Stop:
+    advice = "say what to do differently, or 'go on' to let it try again"
+    return Stop(StopReason.STUCK, f"the turn was ended, since it led nowhere: {why}; {advice}")
 
 
 def is_empty(message: Message) -> bool:

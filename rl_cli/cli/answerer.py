@@ -35,6 +35,11 @@ class Answerer:
     """As the person gave it; None leaves it to the settings."""
 
     @property
+    def who(self) -> str:
+        """Just who answers."""
+        return f"{self.policy.name} at {self.address}" if self.address else self.policy.name
+
+    @property
     def endpoint(self) -> Endpoint | None:
         """None for those that are part of rl-cli."""
         endpoint: Endpoint | None = getattr(self.policy, "endpoint", None)
@@ -53,7 +58,8 @@ def choose(
     """Who answers.
 
     Args:
-        model: As it was asked for now; else the session's, else the settings', else the default.
+        model: As it was asked for now; else the session's, else the settings', else what is served at the
+            address, else the default.
         address: The endpoint's, if it is not to come from the settings.
         settings: Those that hold.
         history: Of the session that is gone on with.
@@ -72,8 +78,14 @@ def choose(
         model = history.model
         address = address or _address_again(history)
     choice = choose_model(model or settings.model)
+    if address and not (model or settings.model):
+        from rl_cli.cli.served_models import model_at
+
+        choice = choose_model(model_at(address, choice))
     policy = resolve_policy(choice.name, address, settings)
-    notice = f"{choice.notice} at {address}" if address else choice.notice
+    notice = (
+        choice.notice.replace(choice.name, f"{choice.name} at {address}", 1) if address else choice.notice
+    )
     return Answerer(policy, notice, address)
 
 

@@ -23,7 +23,7 @@ app = single()
 
 @app.command()
 def ask(
-    request: Annotated[list[str], typer.Argument(help="What to do, in English or Chinese.")],
+    request: Annotated[list[str] | None, typer.Argument(help="What to do, in English or Chinese.")] = None,
     yes: YesOption = False,
     model: ModelOption = None,
     base_url: AddressOption = None,
@@ -36,9 +36,12 @@ def ask(
     """Ask the assistant for something, such as "train a GSM8K model"."""
     from rl_cli.cli.conversation import Flags
 
-    text = " ".join(request).strip()
+    text = " ".join(request or []).strip()
     if not text:
-        raise BadUsage("the request is empty", 'for example: rl-cli "train a GSM8K model"')
+        what = "there is no request" if not request else "the request is empty"
+        raise BadUsage(
+            what, 'say it as an argument: rl-cli ask "train a GSM8K model"; a pipe: ... | rl-cli chat'
+        )
     if code := run_async(_ask(text, Flags(model, base_url, seed, yes, session), json_)):
         raise typer.Exit(code)
 
@@ -58,7 +61,7 @@ async def _ask(request: str, flags: Flags, as_json: bool) -> int:
             if isinstance(display, JsonDisplay):
                 display.end(**end_fields(result, conversation.assistant.session))
             elif display.screen.live:
-                say_how_to_go_on(conversation)
+                say_how_to_go_on(conversation, from_ask=True)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     if why := why_it_ended(result):

@@ -56,6 +56,7 @@ async def _chat(flags: Flags, plain: bool) -> int:
                 try:
                     code = await ChatLoop(conversation, display, typed, watch).run()
                 finally:
+                    conversation.say_what_goes_on()
                     say_how_to_go_on(conversation)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None

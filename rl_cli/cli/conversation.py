@@ -59,6 +59,8 @@ class Conversation:
         self.approvals = approvals
         self.display = display
         self.interrupts = interrupts
+        self._told_of: str | None = None
+        """The run of which was said that it goes on."""
         self.settings = settings
         self.change_answerer(answerer)
         assistant.bounds = self._bounds
@@ -102,7 +104,7 @@ class Conversation:
             Refused: The budget of hours is used up.
             WorkFailed: What is spent cannot be recorded.
         """
-        run_before = self.assistant.state.get("run_id")
+        run_before, self._told_of = self.assistant.state.get("run_id"), None
         ticking = asyncio.ensure_future(self._tick())
         self.display.resume()
         try:
@@ -119,16 +121,20 @@ class Conversation:
         if result is None or result.stop is StopReason.INTERRUPTED:
             self.display.notice("Interrupted.")
         if result is None or self.interrupts.presses or result.stop is StopReason.INTERRUPTED:
+            run = self.assistant.state.get("run_id")
+            if result and run and f"rl-cli runs watch {run}" in result.text:
+                self._told_of = run
             self.say_what_goes_on()
             return result, 130
         run = self.assistant.state.get("run_id")
         return result, exit_code(result, run != run_before and _run_failed(self.assistant.home, run))
 
     async def compact(self) -> str:
-        """Summarises the older turns now; one line that says what came of it."""
+        """Summarises the older turns now. Returns why nothing was done, in one line, else ""."""
         self.assistant.change_model(self.answerer.policy, await self.prepare().window())
         with terminal_mode("silent"):
-            return await self.interrupts.turn(self.assistant.compact()) or "interrupted: nothing was changed"
+            said = await self.interrupts.turn(self.assistant.compact())
+        return "interrupted: nothing was changed" if said is None else said
 
     async def _answer(self, request: str) -> TurnResult:
         self.assistant.change_model(self.answerer.policy, await self.prepare().window())
@@ -141,14 +147,15 @@ class Conversation:
         return Bounds(self.meter, None if seconds is None else time.monotonic() + seconds)
 
     def say_what_goes_on(self) -> None:
-        """An interrupted conversation leaves its run alone, and says so."""
+        """A conversation that is interrupted or left leaves its run alone, and says so, once for each run."""
         from rl_cli.runs.state_file import LIVE
         from rl_cli.runs.store import find_run
 
         run = self.assistant.state.get("run_id")
         with contextlib.suppress(Exception):  # the run was deleted meanwhile, or the terminal is gone
-            if run and find_run(self.assistant.home, run).state()["state"] in LIVE:
+            if run and run != self._told_of and find_run(self.assistant.home, run).state()["state"] in LIVE:
                 how = f"watch it: rl-cli runs watch {run}; stop it: rl-cli runs stop {run}"
+                self._told_of = run
                 self.display.notice(f"Run {run} goes on by itself; {how}")
 
     async def _tick(self) -> None:
@@ -157,12 +164,13 @@ class Conversation:
             self.display.tick()
 
 
-def say_how_to_go_on(conversation: Conversation) -> None:
+def say_how_to_go_on(conversation: Conversation, from_ask: bool = False) -> None:
     """Where something was said that can be gone on with."""
     session = conversation.assistant.session
     if session.path.exists():
         with contextlib.suppress(OSError):  # the terminal is gone
-            conversation.display.notice(f"To go on: rl-cli chat --resume {session.id}")
+            ask = f', or rl-cli ask "..." --session {session.id}' if from_ask else ""
+            conversation.display.notice(f"To go on: rl-cli chat --resume {session.id}{ask}")
 
 
 def exit_code(result: TurnResult, run_failed: bool) -> int:
@@ -173,7 +181,7 @@ def exit_code(result: TurnResult, run_failed: bool) -> int:
         return 3
     if result.stop is not StopReason.FINISHED:
         return 1
-    return 1 if run_failed or (result.calls and not result.calls[-1].ok) else 0
+    return 1 if run_failed else 0
 
 
 def why_it_ended(result: TurnResult | None) -> str | None:

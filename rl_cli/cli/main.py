@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -41,7 +42,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 HELP = """\
 Usage: rl-cli [--debug] COMMAND ...
        rl-cli "train a GSM8K model" [--yes] [--model M] [--seed S]     the same as: rl-cli ask "..."
-       rl-cli                                                          in a terminal: rl-cli chat
+       rl-cli                                            in a terminal, or with lines on a pipe: rl-cli chat
 
 An assistant that runs reinforcement-learning post-training for you.
 
@@ -120,7 +121,7 @@ def help_text() -> str:
 
 
 def _dispatch(argv: list[str]) -> int:
-    if not argv and _at_a_terminal():
+    if not argv and (_at_a_terminal() or _lines_are_piped()):
         argv = ["chat"]
     if not argv or argv[0] in ("-h", "--help"):
         print(help_text(), end="")
@@ -157,6 +158,15 @@ def _all_written() -> bool:
 
 def _at_a_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _lines_are_piped() -> bool:
+    """Standard input is a pipe, or a file that is not empty."""
+    try:
+        found = os.fstat(sys.stdin.fileno())
+    except (AttributeError, OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_size > 0)
 
 
 def _report(error: Exception) -> int:

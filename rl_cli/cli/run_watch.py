@@ -77,7 +77,7 @@ class RunWatch:
 
 
 def run_line(state: str, progress: Progress) -> str:
-    """How a run goes, in one line that is short and has what matters first: step, reward, time left, alerts."""
+    """How a run goes, in one short line, what matters first: step, reward, time left, alerts."""
     report = progress.report()
     total = f"/{report['total_steps']}" if report["total_steps"] else ""
     phase = report["phase"] or (progress.rows[-1].get("phase") if progress.rows else None)

@@ -73,8 +73,12 @@ def export_command(
         list[str], typer.Argument(metavar="SESSION...", help="As for show; several may be given.")
     ],
     format_: Annotated[
-        Format, typer.Option("--format", help="jsonl: a row with all messages for each session; md: to read.")
-    ] = Format.md,
+        Format | None,
+        typer.Option(
+            "--format",
+            help="jsonl: a row with all messages for each session; md: to read. Default: as --output ends.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A file; else standard output.")
     ] = None,
@@ -90,7 +94,7 @@ def export_command(
     paths = [find_session(home(), name) for name in sessions]
     if output and output.is_dir():
         raise BadUsage(f"{output} is a folder", "--output names a file")
-    if format_ is Format.md:
+    if (format_ or _format_of(output)) is Format.md:
         text = printable("\n".join(as_markdown(path) for path in paths))
     else:
         text = redact_text("".join(to_json(as_row(path)) + "\n" for path in paths))
@@ -99,6 +103,10 @@ def export_command(
     else:
         write_atomic(output, text)
         print(f"{len(paths)} session{'s' if len(paths) > 1 else ''}: {output}", file=sys.stderr)
+
+
+def _format_of(output: Path | None) -> Format:
+    return Format.jsonl if output and output.suffix.lower() in (".jsonl", ".json") else Format.md
 
 
 def _row(info: SessionInfo) -> dict[str, object]:

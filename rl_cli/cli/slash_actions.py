@@ -28,7 +28,8 @@ async def act(command: Slash, conversation: Conversation) -> bool:
     if command.name == "quit":
         return True
     if command.name == "compact":
-        conversation.display.notice(await conversation.compact())
+        if said := await conversation.compact():
+            conversation.display.notice(said)
     else:
         ACTIONS[command.name](conversation, command.argument)
     return False
@@ -82,7 +83,7 @@ def _model(conversation: Conversation, argument: str) -> None:
     from rl_cli.cli.answerer import choose
 
     if not argument:
-        conversation.display.notice(conversation.answerer.notice)
+        conversation.display.notice(f"model: {conversation.answerer.who}")
         return
     name, _, address = argument.partition(" ")
     answerer = choose(name, address.strip() or None, conversation.settings)

@@ -33,8 +33,8 @@ def _wrapped_line(line: str, columns: int) -> str:
 class Flow:
     """Where the cursor is while text is written piece by piece.
 
-    A word that crosses the edge is taken back and written again on the next line, so nothing is held back. The
-    terminal itself breaks words that are longer than a line, and scripts without blanks.
+    A word that crosses the edge is taken back and written again on the next line, so nothing is held back.
+    The terminal itself breaks words that are longer than a line, and scripts without blanks.
     """
 
     def __init__(self) -> None:

@@ -250,7 +250,10 @@ def test_what_the_person_asked_for_is_summarised_also_for_scripts(home: Path, tm
         assert await helper.compact() == "there is nothing to summarise yet"
         await helper.turn("a " * 2000)
         await helper.turn("b")
-        assert "by the records" in await helper.compact()
+        told: list[str] = []
+        helper.on_notice = told.append
+        assert await helper.compact() == ""
+        assert [line for line in told if "by the records" in line] == told[-1:]
         assert (await helper.turn("c")).text == "three"
         await helper.close()
 

@@ -78,6 +78,8 @@ def test_a_call_that_changes_nothing_is_not_repeated_for_ever(records: list[Call
     if stop:
         assert stop.reason is StopReason.STUCK
         assert records[-1].name in (stop.why or "")
+        assert (stop.why or "").startswith("the turn was ended")
+        assert "say what to do differently" in (stop.why or "")
 
 
 def test_the_same_failing_call_ends_the_turn_and_the_next_turn_begins_anew(home: Path) -> None:
@@ -99,7 +101,10 @@ def test_empty_replies_are_asked_again_twice(home: Path) -> None:
     assert [len(request) for request in policy.requests] == [2, 2, 2]  # nothing empty is sent back
     policy = Playing("", "", "", "never said")
     [result] = talk(home, policy, "hello?")
-    assert (result.stop, result.reason) == (StopReason.STUCK, "the model answered nothing, 3 times")
+    assert (result.stop, result.reason) == (
+        StopReason.STUCK,
+        "the turn was ended: the model answered nothing, 3 times",
+    )
     assert [e["message"]["content"] for e in events(home) if e["kind"] == "message"] == [
         "hello",
         "here I am",

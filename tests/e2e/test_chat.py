@@ -103,19 +103,21 @@ def test_agt_30_ctrl_c_ends_a_model_call_that_hangs():
 
 
 def test_lines_typed_during_a_turn_come_next_also_after_ctrl_c():
-    with WireServer(
-        [Reply("Half", fault=Fault("hang", 2)), Reply("I am back."), Reply("Still here.")]
-    ) as server:
-        with Terminal("chat", *endpoint(server)) as chat:
-            chat.expect("/help")
-            chat.say("tell me")
-            chat.expect("Half")
-            chat.say("typed meanwhile")
-            chat.say("and more")
-            chat.type(CTRL_C)
-            chat.expect("Interrupted.")
-            chat.expect("I am back.")
-            chat.expect("Still here.")
+    with (
+        WireServer(
+            [Reply("Half", fault=Fault("hang", 2)), Reply("I am back."), Reply("Still here.")]
+        ) as server,
+        Terminal("chat", *endpoint(server)) as chat,
+    ):
+        chat.expect("/help")
+        chat.say("tell me")
+        chat.expect("Half")
+        chat.say("typed meanwhile")
+        chat.say("and more")
+        chat.type(CTRL_C)
+        chat.expect("Interrupted.")
+        chat.expect("I am back.")
+        chat.expect("Still here.")
     requests = [request.body["messages"][-1]["content"] for request in server.requests]
     assert requests == ["tell me", "typed meanwhile", "and more"]
 
@@ -154,7 +156,7 @@ def test_commands_are_answered_without_the_model():
             ("/help", "/approve [list | TOOL]"),
             ("/runs", "no runs yet"),
             ("/status", "openai/small, session"),
-            ("/model", "model: openai/small at"),
+            ("/model", f"model: openai/small at {server.openai_url}\n"),
             ("/model nobody/x", "unknown model 'nobody/x'"),
             ("/model builtin/operator", "model: builtin/operator"),
             ("/approve rl_start_*", "Allowed in this session: rl_start_training"),
@@ -270,6 +272,7 @@ def test_ctrl_c_ends_the_wait_for_a_run_and_not_the_run(home: Path, tmp_path: Pa
         chat.expect("step ")
         chat.type(CTRL_D)
         assert chat.code() == 0
+        assert chat.seen.count("goes on by itself; watch it: rl-cli runs watch") == 1
     [run] = rl_cli("runs", "list", "--json").rows()
     assert run["state"] == "running"
     assert rl_cli("runs", "stop", run["id"], "--now").code == 0
@@ -373,6 +376,40 @@ def test_a_pipe_is_read_line_by_line():
     assert "You said 2: 'one\\ntwo'.\n" in told.stdout
     assert len(server.requests) == 2
     assert "\x1b" not in told.stdout
+
+
+def test_lines_on_a_pipe_are_a_chat_also_without_a_command():
+    told = subprocess.run(command(), input="help me\n", capture_output=True, text=True, timeout=60)
+    assert (told.returncode, "Session " in told.stdout) == (0, True)
+    told = subprocess.run(command("ask"), input="help me\n", capture_output=True, text=True, timeout=60)
+    assert told.returncode == 2
+    assert "there is no request (say it as an argument" in told.stderr
+
+
+def test_an_address_alone_takes_the_only_model_that_is_served_there():
+    with WireServer([Reply("Here."), Reply("Here.")], models=["qwen3"]) as server:
+        told = rl_cli("ask", "hello", "--base-url", server.openai_url)
+        assert told.code == 0, told.err
+        assert told.out.startswith(f"model: openai/qwen3 at {server.openai_url}\n")
+        told = rl_cli("ask", "hello", "--base-url", server.openai_url, OPENAI_API_KEY=KEY)
+        assert told.out.startswith(f"model: openai/qwen3 at {server.openai_url}\n")
+    with WireServer([], models=["qwen3", "llama"]) as server:
+        told = rl_cli("ask", "hello", "--base-url", server.openai_url)
+    assert told.code == 2
+    assert "has 2 models: qwen3, llama (choose one: --model openai/NAME" in told.err
+    told = rl_cli("ask", "hello", "--base-url", server.openai_url)
+    assert told.code == 2
+    assert "does not say which models it has" in told.err
+
+
+def test_an_answer_after_a_call_that_failed_is_a_success_and_says_how_to_go_on():
+    replies = [Reply(calls=[Call("rl_describe_environment", {"name": "nothing"})]), Reply("There is none.")]
+    with WireServer(replies) as server, Terminal("ask", "what is nothing?", *endpoint(server)) as asking:
+        asking.expect("✗ rl_describe_environment")
+        asking.expect("There is none.")
+        asking.expect("To go on: rl-cli chat --resume ")
+        asking.expect('or rl-cli ask "..."')
+        assert asking.code() == 0
 
 
 def test_a_pipe_ends_with_the_worst_code_of_its_turns(tmp_path: Path):

@@ -62,7 +62,7 @@ def test_a_conversation_is_shown_as_it_went(session: str):
 
 def test_an_export_holds_every_message(session: str, tmp_path: Path):
     target = tmp_path / "out.jsonl"
-    told = rl_cli("sessions", "export", session, "--format", "jsonl", "--output", str(target))
+    told = rl_cli("sessions", "export", session, "--output", str(target))
     assert (told.code, told.out) == (0, "")
     row = json.loads(target.read_text("utf-8"))
     assert (row["session"], row["model"]) == (session, "openai/small")
@@ -82,7 +82,23 @@ def test_an_unknown_session_is_bad_usage(words: list[str], session: str):
     told = rl_cli("sessions", *words)
     assert told.code == 2
     assert told.err.count("\n") == 1
-    assert session in told.err
+    assert session in told.err or not words[1]
+
+
+def test_an_unknown_session_names_a_few_that_there_are(home: Path):
+    for number in range(8):
+        (home / "sessions").mkdir(parents=True, exist_ok=True)
+        (home / "sessions" / f"20260301-12000{number}-abcd.jsonl").touch()
+    told = rl_cli("sessions", "show", "nothing like that")
+    assert (told.code, told.err.count("-abcd")) == (2, 5)
+
+
+def test_a_model_that_goes_on_in_a_circle_is_stopped_and_the_export_says_so(home: Path):
+    with WireServer([Reply(calls=[Call("rl_list_runs", {})]) for _ in range(9)]) as server:
+        told = rl_cli("ask", "which runs?", "--model", "openai/small", "--base-url", server.openai_url)
+    assert told.code == 1
+    assert "the turn was ended" in told.err
+    assert "*(stuck: the turn was ended" in rl_cli("sessions", "export", "latest").out
 
 
 def test_without_sessions_it_says_how_to_begin_one():
