@@ -111,8 +111,12 @@ class Assistant:
         if prompt["content"] != self.session.history.system:
             self.session.record("system", content=prompt["content"])
         recorder.keep_state()
-        who = {"model": self.policy.name, "base_url": self.state.get("base_url")}
-        self.session.record("message", message=user(repair_surrogates(request)), **who)
+        self.session.record(
+            "message",
+            message=user(repair_surrogates(request)),
+            model=self.policy.name,
+            base_url=self.state.get("base_url"),
+        )
         try:
             result = await self._answer(prompt, bounds, recorder)
         except asyncio.CancelledError:
@@ -224,10 +228,8 @@ class Assistant:
             self._kept.spoil()  # it holds the empty message, which the history does not
             if tries.empty < TRIES:
                 return Usage()
-            result.stop, result.error = (
-                StopReason.STUCK,
-                f"the turn was ended: the model answered nothing, {TRIES} times",
-            )
+            result.stop = StopReason.STUCK
+            result.error = f"the turn was ended: the model answered nothing, {TRIES} times"
         return None
 
     async def _after_overflow(self, result: LoopResult, bounds: Bounds, tries: _Tries) -> Usage | None:
