@@ -24,7 +24,7 @@ class JsonDisplay:
     def __init__(self, out: TextIO) -> None:
         self.out = out
         self.model = ""
-        self._redactors = {"text": StreamRedactor(), "reasoning": StreamRedactor()}
+        self._redactors = {what: StreamRedactor(at_once=True) for what in ("text", "reasoning")}
 
     def notice(self, text: str) -> None:
         self._write({"kind": "notice", "text": text})

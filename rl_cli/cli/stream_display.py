@@ -45,7 +45,7 @@ class TextDisplay:
         """Text of a message that is not complete has been shown."""
         self._shown = False
         """Text of the message that comes next has been shown."""
-        self._redactor = StreamRedactor()
+        self._redactor = StreamRedactor(at_once=True)
         self._held: list[str] = []
         self._alerts: set[tuple[Any, ...]] = set()
         self._last_state: tuple[Any, ...] = ()

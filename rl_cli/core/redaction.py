@@ -83,9 +83,15 @@ def redacted_json(value: Any, indent: int | None = None) -> str:
 
 
 class StreamRedactor:
-    """Masks text that comes in pieces. What may be the beginning of a secret waits for the next piece."""
+    """Masks text that comes in pieces. What may be the beginning of a secret waits for the next piece.
 
-    def __init__(self) -> None:
+    Args:
+        at_once: For a person who reads along: two letters do not wait, for they begin many a word. A secret
+            may then be shown as `sk[redacted]`.
+    """
+
+    def __init__(self, at_once: bool = False) -> None:
+        self._at_once = at_once
         self._before = ""
         self._held = ""
 
@@ -104,7 +110,7 @@ class StreamRedactor:
         spans = [
             (max(first, start), until) for first, until in spans_of(text) if until > start and first >= unseen
         ]
-        end = len(text) if last else settled(text, start)
+        end = len(text) if last else settled(text, start, self._at_once)
         if len(text) - end > LONGEST_HELD:
             end = len(text)
         end = min([end, *(first for first, until in spans if first < end < until)])

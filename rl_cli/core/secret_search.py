@@ -21,8 +21,8 @@ Span = tuple[int, int]
 
 
 LEAD = 2
-"""Letters of a value that stay where another stands before them: else a streamed word that ends as a value
-begins, such as "models", would have to wait for the next one."""
+"""Letters of a secret that a stream may show before it is known as one: else every word that ends as a secret
+begins, such as "models" or "it's", would have to wait for the next one."""
 SHOWN = 3
 """Characters of base64 that stay: they stand for two of the secret, and much text ends like its first one."""
 
@@ -46,37 +46,37 @@ class Prefixes:
                 self._short[word[:n]] = min(_lead_of(word), self._short.get(word[:n], LEAD))
         self._long = [(word[:4], word) for word in words if len(word) > 4]
 
-    def start_of(self, text: str, first: int = 0, only_after: re.Pattern[str] | None = None) -> int:
+    def start_of(
+        self,
+        text: str,
+        first: int = 0,
+        only_after: re.Pattern[str] | None = None,
+        at_once: bool = False,
+    ) -> int:
         """The earliest index from which the rest of `text` begins a word; else its length.
 
         Args:
             text: The text.
             first: The least index.
             only_after: What has to match, without width, where the word begins.
+            at_once: Two letters of a word need not be held back.
         """
         size = best = len(text)
         for n in (1, 2, 3):
             at, lead = size - n, self._short.get(text[-n:])
             if lead is not None and at >= max(0, first - LEAD) and _fits(only_after, text, at):
-                best = min(best, max(first, at + (lead if _is_within(text, at) else 0)))
+                best = min(best, max(first, min(size, at + lead * at_once)))
         for head, word in self._long:
             at = text.find(head, max(first - max(self._shown, LEAD), size - len(word) + 1, 0))
             while 0 <= at < best:
                 if word.startswith(text[at:]) and _fits(only_after, text, at):
-                    lead = _lead_of(word) if _is_within(text, at) else 0
-                    best = min(best, at + (self._shown or lead))
+                    best = min(best, max(first, at + (self._shown or _lead_of(word) * at_once)))
                 at = text.find(head, at + 1)
         return best
 
 
 def _lead_of(word: str) -> int:
     return LEAD if word[:LEAD].isascii() and word[:LEAD].isalnum() else 0
-
-
-def _is_within(text: str, at: int) -> bool:
-    """Whether a letter or digit stands before `at`, and no secret of a known kind may begin there."""
-    before = text[at - 1] if at else " "
-    return before.isascii() and before.isalnum() and not _START.match(text, at)
 
 
 def _fits(pattern: re.Pattern[str] | None, text: str, at: int) -> bool:
@@ -141,13 +141,13 @@ def spans_of(text: str) -> list[Span]:
     return _joined(text, sorted(found)) if found else found
 
 
-def settled(text: str, first: int) -> int:
-    """Up to where, from `first` on, `text` stays as it is whatever follows."""
+def settled(text: str, first: int, at_once: bool = False) -> int:
+    """Up to where, from `first` on, `text` stays as it is whatever follows (`at_once`: bar two letters)."""
     values = known()
-    end = values.plain_starts.start_of(text, first)
+    end = values.plain_starts.start_of(text, first, None, at_once)
     if values.encoded:
         end = min(end, _encoded_start(text, values.encoded_starts, first))
-    end = min(end, _marker_starts.start_of(text, first, _START))
+    end = min(end, _marker_starts.start_of(text, first, _START, at_once))
     folded = _fold(text)
     for rule in RULES:
         searched = folded if rule.fold else text
@@ -169,8 +169,7 @@ def _everywhere(text: str, needle: str) -> list[Span]:
     spans = []
     at = text.find(needle)
     while at >= 0:
-        lead = _lead_of(needle) if _is_within(text, at) else 0
-        spans.append((at + lead, at + len(needle)))
+        spans.append((at, at + len(needle)))
         at = text.find(needle, at + len(needle))
     return spans
 

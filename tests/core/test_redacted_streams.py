@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rl_cli.core.masked_files import mask_file
 from rl_cli.core.redaction import MASK, StreamRedactor, forget, redact_stream, redact_text
+from rl_cli.core.secret_search import LEAD
 from tests.core.secrets_kit import KEY, TOKEN, VALUES, texts
 
 
@@ -40,14 +41,18 @@ def test_any_split_shows_what_the_whole_would_show(text: str, cuts: list[int]) -
     assert shown == redact_text(text)
 
 
+@settings(deadline=None)
 @given(texts)
 def test_character_by_character_too(text: str) -> None:
-    redactor = StreamRedactor()
-    seen = ""
+    redactor, at_once = StreamRedactor(), StreamRedactor(at_once=True)
+    seen = shown = ""
     for character in text:
         seen += redactor.feed(character)
-        assert not any(value in seen for value in VALUES.values())
+        shown += at_once.feed(character)
+        assert not any(value in seen or value in shown for value in VALUES.values())
     assert seen + redactor.flush() == redact_text(text)
+    shown += at_once.flush()
+    assert not any(value[LEAD:] in shown for value in VALUES.values())
 
 
 def test_harmless_text_is_shown_at_once() -> None:
@@ -64,8 +69,19 @@ def test_what_might_begin_a_secret_waits_only_until_it_does_not() -> None:
     assert redactor.feed("learn about it") == "sk-learn about it"
     assert redactor.feed("key " + KEY[:8]) == "key "
     assert redactor.feed(KEY[8:] + " is it") == f"{MASK} is it"
-    assert redactor.feed(" zq") == " "
+    assert redactor.feed("zq") == ""
     assert redactor.flush() == "zq"
+
+
+def test_for_a_reader_two_letters_do_not_wait() -> None:
+    redactor = StreamRedactor(at_once=True)
+    for piece in ("models", " it's", " sk", "ill"):
+        assert redactor.feed(piece) == piece
+    assert redactor.feed(", ask sk-") == ", ask "
+    assert redactor.feed("learn about it, key ") == "sk-learn about it, key "
+    assert "".join(map(redactor.feed, KEY + " is it")) == f"sk{MASK} is it"
+    assert redactor.feed(" password: ") + redactor.feed("hu") == " password: "
+    assert redactor.feed("nter22 ") + redactor.flush() == f"{MASK} "
 
 
 def test_a_long_unfinished_thing_is_not_held_for_ever() -> None:
