@@ -243,12 +243,10 @@ def long_run(home: Path, tmp_path: Path) -> str:
 
 
 def test_a_run_stays_in_view_at_the_prompt_and_during_a_turn(long_run: str):
-    with WireServer([Reply("done", delay=3)]) as server, Terminal("chat", *endpoint(server)) as chat:
+    with WireServer([Reply("done", delay=5)]) as server, Terminal("chat", *endpoint(server)) as chat:
         chat.expect("step ")
-        chat.expect("  reward ")
-        chat.expect(" left  grpo")
         chat.say("hello")
-        chat.expect(" left  grpo · waiting for openai/small, 1 s")
+        chat.expect("grpo · waiting for openai/small, ")
         chat.expect("done")
         chat.process.send_signal(signal.SIGTERM)
         assert chat.code() == 130
