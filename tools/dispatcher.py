@@ -85,7 +85,6 @@ async def handle_function_call(
         values = read_arguments(spec, arguments)
         verdict = await _approval(spec, values, context)
         if not verdict.allow:
-            context.state["refused"] = True
             reason = verdict.reason or "no reason was given"
             hint = "do not repeat the call; do without it, or say what you need and why"
             result = failure("refused", f"the call of {spec.name} was refused: {reason}", hint)
@@ -94,8 +93,6 @@ async def handle_function_call(
     except Exception as error:
         log.debug("the call of %.100s failed", name, exc_info=True)
         result = failure_of(error)
-        if result["error"]["type"] == "refused":
-            context.state["refused"] = True
     if context.overflow_dir is None:
         return as_text(result, context.result_limit, None, label)
     # It may be large and the disk slow.

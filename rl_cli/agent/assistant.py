@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from environments.agent_loop import CallRecord, Limits, LoopEvent, LoopResult, Stop, StopReason, run
 from environments.policies.base import Bounds, Completion, Delta, OnDelta, Policy, Sampling, Usage
-from rl_cli.agent.guards import REASONS, TRIES, in_a_circle, is_empty, was_cut
+from rl_cli.agent.guards import REASONS, TRIES, in_a_circle, is_empty, still_refused, was_cut
 from rl_cli.agent.policy_session import PolicySession
 from rl_cli.agent.recorder import Recorder
 from rl_cli.agent.session_file import SessionFile
@@ -45,7 +45,7 @@ class TurnResult:
     calls: list[CallRecord]
     usage: Usage
     refused: bool
-    """A call was refused: by a rule, the person, or a budget."""
+    """A call was refused, by a rule, the person or a budget, and none of that tool was allowed after it."""
 
 
 @dataclass
@@ -104,7 +104,6 @@ class Assistant:
         Whatever is raised, the session can be gone on with.
         """
         bounds, prompt = self.bounds(), self._system()
-        self.state["refused"] = False
         recorder = self._recorder = Recorder(self.session, self.state, self.toolsets)
         if self.policy.name != self.session.history.model:
             self.session.record("model", model=self.policy.name)
@@ -132,7 +131,7 @@ class Assistant:
             raise
         reason = result.error or REASONS.get(result.stop)
         self.session.record("end", stop=result.stop.value, error=reason)
-        refused = bool(self.state["refused"])
+        refused = still_refused(recorder.calls)
         return TurnResult(result.stop, reason, recorder.text, recorder.calls, result.usage, refused)
 
     async def compact(self) -> str:

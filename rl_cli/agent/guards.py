@@ -76,6 +76,12 @@ def _stuck(why: str) -> Stop:
     return Stop(StopReason.STUCK, f"the turn was ended, since it led nowhere: {why}; {advice}")
 
 
+def still_refused(records: Sequence[CallRecord]) -> bool:
+    """Whether a tool of this turn was last refused, and not allowed after that, perhaps with a change."""
+    last = {record.name: record.error_type == "refused" for record in records}
+    return any(last.values())
+
+
 def is_empty(message: Message) -> bool:
     """Neither words nor a call. Thinking alone is no answer."""
     return not (message["content"] or "").strip() and not message.get("tool_calls")

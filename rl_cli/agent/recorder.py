@@ -12,9 +12,6 @@ from rl_cli.core.json_text import repair_surrogates
 from rl_cli.core.messages import Message
 from tools.dispatcher import tool_specs
 
-NOT_KEPT = frozenset({"refused"})
-"""Keys of the state that are of one turn."""
-
 
 class Recorder:
     """Of one turn."""
@@ -71,7 +68,7 @@ class Recorder:
 
     def keep_state(self) -> None:
         """Before the result of the call that changed it: what a result promises is there after a crash."""
-        state = {key: value for key, value in self._state.items() if key not in NOT_KEPT}
+        state = dict(self._state)
         if state != self._session.history.state:
             self._session.record("state", state=state)
 

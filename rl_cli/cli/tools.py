@@ -75,11 +75,10 @@ def call(
     yes: YesOption = False,
 ) -> None:
     """Call a tool and print its result, a JSON object."""
-    text, refused = run_async(_call(name, arguments, yes))
-    result = json.loads(text)
+    result = run_async(_call(name, arguments, yes))
     print_json(result)
     if not result["ok"]:
-        raise _as_error(result["error"], refused)
+        raise _as_error(result["error"])
 
 
 async def call_tool(name: str, arguments: dict[str, Any], yes: bool = False) -> dict[str, Any]:
@@ -88,14 +87,13 @@ async def call_tool(name: str, arguments: dict[str, Any], yes: bool = False) -> 
     Raises:
         RlCliError: The call failed (WorkFailed), was refused (Refused) or wrong (BadUsage).
     """
-    text, refused = await _call(name, arguments, yes)
-    result: dict[str, Any] = json.loads(text)
+    result = await _call(name, arguments, yes)
     if not result["ok"]:
-        raise _as_error(result["error"], refused)
+        raise _as_error(result["error"])
     return result
 
 
-async def _call(name: str, arguments: str | dict[str, Any], yes: bool) -> tuple[str, bool]:
+async def _call(name: str, arguments: str | dict[str, Any], yes: bool) -> dict[str, Any]:
     from rl_cli.agent.approvals import Approvals
     from rl_cli.core.settings import home, load_settings
     from rl_cli.spending.gate import why_not
@@ -117,10 +115,11 @@ async def _call(name: str, arguments: str | dict[str, Any], yes: bool) -> tuple[
         approve=approvals,
         result_limit=sys.maxsize,
     )
-    text = await handle_function_call(name, arguments, context)
-    return text, bool(context.state.get("refused"))
+    result: dict[str, Any] = json.loads(await handle_function_call(name, arguments, context))
+    return result
 
 
-def _as_error(error: dict[str, Any], refused: bool) -> RlCliError:
-    kind = Refused if refused else BadUsage if error["type"] in BAD_USAGE else WorkFailed
+def _as_error(error: dict[str, Any]) -> RlCliError:
+    kind: type[RlCliError] = BadUsage if error["type"] in BAD_USAGE else WorkFailed
+    kind = Refused if error["type"] == "refused" else kind
     return kind(error["message"], error.get("hint"))

@@ -10,7 +10,7 @@ import pytest
 
 from environments.agent_loop import CallRecord, StopReason
 from environments.policies.base import Completion, FinishReason, Usage
-from rl_cli.agent.guards import in_a_circle
+from rl_cli.agent.guards import in_a_circle, still_refused
 from rl_cli.core.messages import assistant, tool_call
 from tests.agent.talk import Playing, calls, check_well_formed, events, talk
 
@@ -142,3 +142,11 @@ def test_runaway_turns_end(home: Path) -> None:
     assert result.stop is StopReason.MAX_TURNS
     assert "too many requests" in (result.reason or "")
     assert len(policy.requests) == 200
+
+
+def test_a_refusal_counts_until_a_call_of_that_tool_is_allowed() -> None:
+    refused = replace(record("start", ok=False), error_type="refused")
+    assert still_refused([record("look"), refused, record("look")])
+    assert still_refused([record("start"), refused])
+    assert not still_refused([refused, record("start", '{"seed": 5}')])
+    assert not still_refused([])
