@@ -12,16 +12,16 @@ def show_run(run: Any, as_json: bool) -> None:
 
     Args:
         run: A RunDir.
-        as_json: One JSON object.
+        as_json: One JSON object, the same as `runs list` prints; costs are in `rl-cli costs --run`.
     """
     from rl_cli.spending.gate import spent_on
     from rl_cli.spending.units import in_words
 
     summary = run.summary()
-    spent = spent_on(run.home, run.id, run.state().get("spending"))
     if as_json:
-        print_json({**summary, "spent": spent.to_dict()})
+        print_json(summary)
         return
+    spent = spent_on(run.home, run.id, run.state().get("spending"))
     alerts, figures = summary.pop("alerts"), summary.pop("last_metrics")
     evaluation = summary.pop("eval")
     summary["test problems"] = evaluation.pop("n")
