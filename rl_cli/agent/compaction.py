@@ -12,14 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from environments.policies.base import Bounds, Policy, PolicyError, Sampling, Usage
+from environments.policies.endpoints.token_estimate import ASCII_PER_TOKEN, request_tokens
 from environments.tool_calls import first_of
 from rl_cli.agent.digest import as_texts
-from rl_cli.agent.window import (
-    ASCII_CHARACTERS_PER_TOKEN,
-    SHORTEST_RESULT,
-    tokens_of_messages,
-    with_bounded_results,
-)
+from rl_cli.agent.window import SHORTEST_RESULT, with_bounded_results
 from rl_cli.core.cuts import ends, head
 from rl_cli.core.messages import Message, system, user
 from tools.results import SMALLEST
@@ -56,7 +52,7 @@ def cut(messages: list[Message], keep_tokens: int, whole_turns: bool) -> Cut | N
         return None
     at, taken = starts[-1], 0
     for start, end in zip(reversed(starts), reversed([*starts[1:], len(messages)]), strict=True):
-        taken += tokens_of_messages(messages[start:end])
+        taken += request_tokens(messages[start:end])
         if taken > keep_tokens:
             break
         at = start
@@ -99,7 +95,7 @@ async def put_in_words(
 
     text = _as_text(older) if summary is None else f"{summary}\n\n{_as_text(older)}"
     if room is not None:
-        text = ends(text, max(SHORTEST_RESULT, int(0.6 * room * ASCII_CHARACTERS_PER_TOKEN)))
+        text = ends(text, max(SHORTEST_RESULT, int(0.6 * room * ASCII_PER_TOKEN)))
     request = [system(render("compaction")), user(text)]
     try:
         async with policy.open(rollout_id, [], Sampling(temperature=None), bounds=bounds) as session:
@@ -125,7 +121,7 @@ def compose(words: str, digest: dict[str, Any], limit: int | None) -> str:
 
     share = None
     if limit is not None:
-        share = max(SMALLEST, int(limit * ASCII_CHARACTERS_PER_TOKEN / 4))
+        share = max(SMALLEST, int(limit * ASCII_PER_TOKEN / 4))
         words = ends(words, share)
     texts = as_texts(digest, share)
     return render("summary", words=words or "(the lists below are all that is left)", **texts)
@@ -134,9 +130,9 @@ def compose(words: str, digest: dict[str, Any], limit: int | None) -> str:
 def _fitted(kept: list[Message], tokens: int) -> list[Message]:
     """Where the results of one turn alone take too much, each gets its share."""
     results = sum(message["role"] == "tool" for message in kept)
-    if not results or tokens_of_messages(kept) <= 2 * tokens:
+    if not results or request_tokens(kept) <= 2 * tokens:
         return kept
-    return with_bounded_results(kept, max(SMALLEST, int(tokens * ASCII_CHARACTERS_PER_TOKEN / results)))
+    return with_bounded_results(kept, max(SMALLEST, int(tokens * ASCII_PER_TOKEN / results)))
 
 
 def _as_text(messages: list[Message]) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from environments.policies.base import Bounds, Policy, Usage
+from environments.policies.endpoints.token_estimate import request_tokens
 from rl_cli.agent import digest
 from rl_cli.agent.compaction import compose, cut, put_in_words
 from rl_cli.agent.session_file import SessionFile
-from rl_cli.agent.window import KEPT, room, tokens_of_messages
+from rl_cli.agent.window import KEPT, room
 from tools.dispatcher import tool_specs
 
 SUMMARY_SHARE = 0.2
@@ -51,7 +52,7 @@ async def shorten_conversation(
         tell: Receives a line for the person before the model is asked, and one after.
     """
     history = session.history
-    before = tokens_of_messages(history.messages())
+    before = request_tokens(history.messages())
     space = before if window is None else min(room(window), before)
     parts = cut(history.since_summary(), int(KEPT * space), whole_turns or window is None)
     if parts is None:
@@ -66,7 +67,7 @@ async def shorten_conversation(
     lists = digest.add(history.digest, parts.older, risks)
     summary = compose(words, lists, None if window is None else int(SUMMARY_SHARE * room(window)))
     session.record("compaction", summary=summary, digest=lists, kept=parts.kept)
-    after = tokens_of_messages(history.messages())
+    after = request_tokens(history.messages())
     how = "in the model's words and by the records" if words else "by the records"
     told = f"older messages were summarised {how}: about {before:,} tokens are now {after:,}"
     session.record("notice", text=told)

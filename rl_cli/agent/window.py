@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from environments.policies.endpoints.token_estimate import ASCII_PER_TOKEN, request_tokens
 from rl_cli.core.cuts import ends
 from rl_cli.core.json_text import to_json
 from rl_cli.core.messages import Message
 from tools.results import as_text
 
-ASCII_CHARACTERS_PER_TOKEN = 3.5
-"""Of English, code and JSON; a little more than most tokenizers need."""
-MESSAGE_TOKENS = 6
-"""What a chat template puts around a message."""
 MOST_FOR_THE_ANSWER = 8192
 FULL = 0.85
 """Of the room for the conversation: above it, older turns are summarised before the next request."""
@@ -26,16 +23,6 @@ SHORTEST_RESULT = 2_000
 """Characters; the second holds for the smallest window."""
 
 
-def tokens_of(text: str) -> int:
-    """An estimate: 3.5 ASCII characters are a token, any other character is one."""
-    ascii_only = len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
-    return int(ascii_only / ASCII_CHARACTERS_PER_TOKEN) + len(text) - ascii_only
-
-
-def tokens_of_messages(messages: list[Message]) -> int:
-    return sum(map(_tokens_of_message, messages))
-
-
 def room(window: int) -> int:
     """Tokens of a window that the conversation may take; the rest is for the answer."""
     return window - min(MOST_FOR_THE_ANSWER, window // 4)
@@ -45,14 +32,14 @@ def is_full(messages: list[Message], tools: list[dict[str, Any]], window: int | 
     """Is it time to summarise?"""
     if window is None:
         return False
-    return tokens_of_messages(messages) + tokens_of(to_json(tools)) > FULL * room(window)
+    return request_tokens(messages, tools) > FULL * room(window)
 
 
 def result_limit(window: int | None) -> int:
     """The most characters of one tool result."""
     if window is None:
         return LONGEST_RESULT
-    share = int(window / RESULT_SHARE * ASCII_CHARACTERS_PER_TOKEN)
+    share = int(window / RESULT_SHARE * ASCII_PER_TOKEN)
     return max(SHORTEST_RESULT, min(LONGEST_RESULT, share))
 
 
@@ -76,12 +63,3 @@ def shortened(content: str, limit: int) -> str:
     whole = value.pop("truncated", None)
     short = json.loads(as_text({"ok": True, **value}, limit, None, ""))
     return to_json({**short, "truncated": whole} if isinstance(whole, dict) else short)
-
-
-def _tokens_of_message(message: Message) -> int:
-    texts = [message["content"] or "", message.get("reasoning", "")]
-    for call in message.get("tool_calls", []):
-        texts += [call["id"], call["function"]["name"], call["function"]["arguments"]]
-    state = message.get("provider_state")
-    opaque = tokens_of(to_json(state)) if state else 0
-    return MESSAGE_TOKENS + max(opaque, sum(map(tokens_of, texts)))

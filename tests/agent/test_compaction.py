@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from environments.agent_loop import StopReason
 from environments.policies.base import ContextOverflow
+from environments.policies.endpoints.token_estimate import request_tokens, text_tokens
 from rl_cli.agent.compaction import cut
-from rl_cli.agent.window import result_limit, room, shortened, tokens_of, tokens_of_messages
+from rl_cli.agent.window import result_limit, room, shortened
 from rl_cli.core.messages import Message, assistant, tool_call, tool_result, user
 from tests.agent.talk import STARTED, Playing, calls, check_well_formed, events, talk
 
@@ -152,7 +153,7 @@ def test_a_long_turn_is_divided_and_keeps_its_request(home: Path) -> None:
     assert (result.stop, result.text, len(result.calls)) == (StopReason.FINISHED, "done", 30)
     for request in policy.requests:
         check_well_formed(request[1:])
-        assert tokens_of_messages(request) < WINDOW
+        assert request_tokens(request) < WINDOW
         if request[0]["content"] == policy.requests[0][0]["content"]:
             assert user("print thirty times") in request
 
@@ -162,7 +163,7 @@ def test_many_large_results_at_once_are_each_given_their_share(home: Path) -> No
     policy = Playing(everything, "a summary that is not asked for", "fine")
     [result] = talk(home, policy, "print", window=WINDOW)
     assert result.stop is StopReason.FINISHED
-    assert tokens_of_messages(policy.requests[-1]) < 0.85 * room(WINDOW)
+    assert request_tokens(policy.requests[-1]) < 0.85 * room(WINDOW)
     check_well_formed(policy.requests[-1][1:])
 
 
@@ -218,9 +219,9 @@ def test_a_shortened_result_still_says_where_the_whole_is() -> None:
 
 
 def test_estimates_count_characters_that_are_words() -> None:
-    assert tokens_of("a" * 350) == 100
-    assert tokens_of("训练模型") == 4
-    assert tokens_of("") == 0
+    assert text_tokens("a" * 350) == 100
+    assert text_tokens("训练模型") == 4
+    assert text_tokens("") == 0
 
 
 @settings(max_examples=300, deadline=None)
@@ -255,4 +256,4 @@ def test_a_cut_keeps_calls_and_results_together(
     dropped = [m for m in messages if m not in parts.kept and m not in parts.older and m["role"] != "tool"]
     assert dropped == []
     if whole_turns:
-        assert parts.older + parts.kept == messages or tokens_of_messages(messages) > keep
+        assert parts.older + parts.kept == messages or request_tokens(messages) > keep

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from environments.policies.anthropic.history import turns_of
 from environments.policies.endpoints.endpoint import Endpoint
+from environments.policies.endpoints.token_estimate import request_tokens
 from environments.policies.openai.request import wire_message
 from rl_cli.agent import digest
 from rl_cli.agent.compaction import compose
 from rl_cli.agent.events import sound_event
 from rl_cli.agent.session_file import SessionFile, read_events
 from rl_cli.agent.session_store import list_sessions, new_session
-from rl_cli.agent.window import tokens_of_messages
 from rl_cli.cli.session_text import as_markdown, as_row, as_text
 from rl_cli.core.messages import assistant, tool_call, user
 from tests.agent.talk import check_well_formed
@@ -98,7 +98,7 @@ def test_any_lines_give_a_conversation_that_can_be_gone_on_with(rows: list[dict[
         endpoint = Endpoint("x", "y", None, reasoning_field="reasoning")
         for sent in ([wire_message(m, endpoint) for m in messages], turns_of(messages, "x/y", False)):
             json.dumps(sent, allow_nan=False, ensure_ascii=False).encode()
-        compose("", digest.add(history.digest, messages, {"x": "spend"}), tokens_of_messages(messages))
+        compose("", digest.add(history.digest, messages, {"x": "spend"}), request_tokens(messages))
         session.close()
         again = SessionFile(path)
         again.close()

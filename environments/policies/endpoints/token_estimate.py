@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 ASCII_PER_TOKEN = 3.5
-PER_MESSAGE = 4
+PER_MESSAGE = 6
 """What a template puts around a message."""
 
 
@@ -40,14 +40,16 @@ class TextCount:
 
 
 def message_tokens(message: Mapping[str, Any]) -> int:
-    """Estimated tokens of one message: content, reasoning, calls."""
+    """Estimated tokens of one message: content, reasoning, calls; or of what its endpoint wants back instead."""
     texts = [message.get("content") or "", message.get("reasoning") or ""]
     for call in message.get("tool_calls") or ():
-        texts += [call["function"]["name"], call["function"]["arguments"]]
-    return PER_MESSAGE + sum(text_tokens(text) for text in texts)
+        texts += [call["id"], call["function"]["name"], call["function"]["arguments"]]
+    state = message.get("provider_state")
+    opaque = text_tokens(json.dumps(state, ensure_ascii=False)) if state else 0
+    return PER_MESSAGE + max(opaque, sum(text_tokens(text) for text in texts))
 
 
-def request_tokens(messages: Iterable[Mapping[str, Any]], tools: list[dict[str, Any]]) -> int:
-    """Estimated tokens of a whole prompt."""
-    schemas = text_tokens(json.dumps(tools, ensure_ascii=False)) if tools else 0
+def request_tokens(messages: Iterable[Mapping[str, Any]], tools: Sequence[dict[str, Any]] = ()) -> int:
+    """Estimated tokens of a prompt: its messages and the tools that are offered."""
+    schemas = text_tokens(json.dumps(list(tools), ensure_ascii=False)) if tools else 0
     return schemas + sum(message_tokens(message) for message in messages)
