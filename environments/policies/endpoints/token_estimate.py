@@ -40,7 +40,7 @@ class TextCount:
 
 
 def message_tokens(message: Mapping[str, Any]) -> int:
-    """Estimated tokens of one message: content, reasoning, calls; or of what its endpoint wants back instead."""
+    """Estimated tokens of a message: content, reasoning, calls, or what its endpoint wants back instead."""
     texts = [message.get("content") or "", message.get("reasoning") or ""]
     for call in message.get("tool_calls") or ():
         texts += [call["id"], call["function"]["name"], call["function"]["arguments"]]
