@@ -80,14 +80,14 @@ def run_line(state: str, progress: Progress) -> str:
     """How a run goes, in one short line, what matters first: step, reward, time left, alerts."""
     report = progress.report()
     total = f"/{report['total_steps']}" if report["total_steps"] else ""
-    phase = report["phase"] or (progress.rows[-1].get("phase") if progress.rows else None)
+    phase = report["phase"] or (progress.last_row.get("phase"))
     parts = [] if state == "running" else [state]
     if report["step"]:
         parts.append(f"step {report['step']}{total}")
     if report["reward_last"] is not None:
         parts.append(f"reward {report['reward_last']:.3f}")
-    elif progress.rows and progress.rows[-1].get("phase") == phase:
-        loss = number(progress.rows[-1], "loss")
+    elif progress.rows and progress.last_row.get("phase") == phase:
+        loss = number(progress.last_row, "loss")
         parts += [f"loss {loss:.3f}"] if loss is not None else []
     if report["eta_seconds"]:
         parts.append(f"{duration(report['eta_seconds'])} left")

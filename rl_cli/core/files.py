@@ -110,17 +110,22 @@ def read_jsonl(path: StrPath, start: int = 0) -> Iterator[dict[str, Any]]:
                 yield row
 
 
-def tail_jsonl(path: StrPath, offset: int) -> tuple[list[dict[str, Any]], int]:
+def tail_jsonl(path: StrPath, offset: int, chunk: int | None = None) -> tuple[list[dict[str, Any]], int]:
     """The rows whose lines were finished since byte `offset`, and the offset to ask with next time.
 
     A line that is still being written is left for the next call. A file that has become shorter is read anew.
+
+    Args:
+        path: The file.
+        offset: Where to begin: 0, or what the last call returned.
+        chunk: Stop at the end of the line that is reached after so many bytes; None reads on to the end.
     """
     try:
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_size < offset:
                 offset = 0
             file.seek(offset)
-            data = file.read()
+            data = file.read() if chunk is None else file.read(chunk) + file.readline()
     except FileNotFoundError:
         return [], 0
     whole = data[: data.rfind(b"\n") + 1]

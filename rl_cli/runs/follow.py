@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rl_cli.runs.progress import Progress, Reader
+from rl_cli.runs.progress import Progress, Reader, Row
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.settle import settle
 from rl_cli.runs.state_file import State, is_over
@@ -36,9 +36,13 @@ class Follower:
         """What is new since the last call; costs three `stat` calls and one small file if nothing is."""
         first = self._state is None
         self.state = settle(self.run)
-        rows, events = self._reader.read()
         self.progress.total_steps = self.state.get("total_steps")
-        self.progress.feed(rows, events)
+        rows: list[Row] = []
+        events: list[Row] = []
+        for some_rows, some_events in self._reader.batches():
+            self.progress.feed(some_rows, some_events)
+            rows = (rows + some_rows)[-1 if first else 0 :]
+            events += some_events
         found: list[dict[str, Any]] = []
         now = (self.state["state"], self.state.get("reason"))
         change = [{"kind": "state", "state": now[0], "reason": now[1]}] if now != self._state else []
@@ -47,6 +51,6 @@ class Follower:
             found += change
         if not (first and self.over):
             found += [event for event in events if event.get("kind") in SHOWN]
-            for row in rows[-1:] if first else rows:
+            for row in rows:
                 found.append({"kind": "metrics", "row": row, "total_steps": self.progress.total_steps})
         return found if first else [*found, *change]

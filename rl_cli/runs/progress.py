@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rl_cli.core.files import tail_jsonl
+from rl_cli.runs.curves import Curves, as_number
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import NO_EVALUATION
 from rl_cli.runs.times import seconds_of
 
 Row = dict[str, Any]
+PACE_ROWS = 11
+CHUNK_BYTES = 1 << 20
 
 
 def number(row: Row, name: str) -> float | None:
     """A figure of a metrics row; NaN and infinities, which the file holds as text, are floats again."""
-    value = row.get(name)
-    if isinstance(value, str) and value in ("NaN", "Infinity", "-Infinity"):
-        return float(value)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return as_number(row.get(name))
 
 
 def finite(rows: Iterable[Row], name: str) -> list[float]:
@@ -37,13 +38,22 @@ class Progress:
 
     def __init__(self, total_steps: int | None = None) -> None:
         self.total_steps = total_steps
-        self.rows: list[Row] = []
+        self.grpo, self.sft = Curves(), Curves()
+        self.rows = 0
+        """Rows that were fed."""
+        self.last_row: Row = {}
         self.phase: str | None = None
-        self.step = 0
         self.eval: dict[str, Any] = dict(NO_EVALUATION)
         self.validations: dict[int, float] = {}
         self.alerts: list[Row] = []
         self.wandb_url: str | None = None
+        self._recent: deque[Row] = deque(maxlen=PACE_ROWS)
+        self.recent: deque[Row] = deque(maxlen=600)  # TODO(health): rules on curves
+
+    @property
+    def step(self) -> int:
+        """The newest GRPO step that has figures; 0 before the first."""
+        return self.grpo.steps.steps[-1] if len(self.grpo) else 0
 
     def feed(self, rows: list[Row], events: list[Row]) -> None:
         """Takes what is new in metrics.jsonl and events.jsonl."""
@@ -55,15 +65,36 @@ class Progress:
                 self._evaluation(event)
             elif kind == "alert":
                 self.alerts.append({k: v for k, v in event.items() if k != "kind"})
+            elif kind == "resumed":
+                self._resumed(event.get("step"))
             elif kind == "wandb" and event.get("url"):
                 self.wandb_url = str(event["url"])
         for row in rows:
-            self.rows.append(row)
-            if row.get("phase") == "grpo" and isinstance(row.get("step"), int):
-                self.step = row["step"]
-                accuracy = number(row, "accuracy/validation")
-                if accuracy is not None:
-                    self.validations[self.step] = accuracy
+            self._row(row)
+
+    def _row(self, row: Row) -> None:
+        self.rows, self.last_row = self.rows + 1, row
+        self.recent.append(row)
+        step = row.get("step")
+        if not isinstance(step, int):
+            return
+        if row.get("phase") == "sft":
+            self.sft.add(step, row)
+        elif row.get("phase") == "grpo":
+            if step <= self.step:
+                self._recent.clear()
+            self.grpo.add(step, row)
+            self._recent.append(row)
+            accuracy = number(row, "accuracy/validation")
+            if accuracy is not None:
+                self.validations[step] = accuracy
+
+    def _resumed(self, step: Any) -> None:
+        """The run goes on from a checkpoint: what came after that is to be done again."""
+        if isinstance(step, int):
+            self.grpo.cut(step + 1)
+            self.validations = {s: v for s, v in self.validations.items() if s <= step}
+            self.eval = {**self.eval, "best": None, "final": None}
 
     def _evaluation(self, event: Row) -> None:
         which, accuracy = event.get("which"), number(event, "accuracy")
@@ -83,27 +114,22 @@ class Progress:
             "step": self.step,
             "total_steps": self.total_steps,
             "eval": self.eval,
-            "last_metrics": self.rows[-1] if self.rows else {},
+            "last_metrics": self.last_row,
             "alerts": self.alerts,
             "wandb_url": self.wandb_url,
         }
 
-    def grpo(self) -> list[Row]:
-        return [row for row in self.rows if row.get("phase") == "grpo" and isinstance(row.get("step"), int)]
-
     def report(self) -> dict[str, Any]:
         """Progress in figures, as `rl_check_status` shows it; None where nothing is known yet."""
-        rows = self.grpo()
-        rewards = [(row["step"], v) for row in rows if (v := number(row, "reward/mean")) is not None]
-        best = max(rewards, key=lambda pair: pair[1], default=None)
-        signal = finite(rows[-5:], "groups/with_signal")
+        rewards = self.grpo["reward/mean"]
+        best, signal = rewards.best(), self.grpo["groups/with_signal"].last(5)
         return {
             "phase": self.phase,
             "step": self.step,
             "total_steps": self.total_steps,
             "eta_seconds": self.eta_seconds(),
-            "reward_first": rewards[0][1] if rewards else None,
-            "reward_last": rewards[-1][1] if rewards else None,
+            "reward_first": rewards.values[0] if len(rewards) else None,
+            "reward_last": rewards.values[-1] if len(rewards) else None,
             "reward_best": best[1] if best else None,
             "signal_share": sum(signal) / len(signal) if signal else None,
             "steps_since_best": self.step - best[0] if best else None,
@@ -111,7 +137,7 @@ class Progress:
 
     def eta_seconds(self) -> float | None:
         """Seconds until the last GRPO step at the pace of the last ten; evaluations are not counted."""
-        rows = self.grpo()[-11:]
+        rows = list(self._recent)
         if not self.total_steps or len(rows) < 2:
             return None
         paces = finite(rows[1:], "seconds/step")
@@ -119,38 +145,65 @@ class Progress:
         if paces:
             pace = sum(paces) / len(paces)
         elif first is not None and last is not None:
-            pace = (last - first) / (len(rows) - 1)
+            pace = max(0.0, last - first) / (len(rows) - 1)
         else:
             return None
         return round(max(0, self.total_steps - self.step) * pace, 1)
 
 
 class Reader:
-    """Reads only what the metrics and events of a run have gained since the last call."""
+    """Reads only what the metrics and events of a run have gained since the last time.
+
+    A file that was replaced (a resumed run's metrics) is read anew: `Progress` forgets what comes again.
+    """
 
     def __init__(self, run: RunDir) -> None:
         self._paths = (run.path / "metrics.jsonl", run.path / "events.jsonl")
         self._offsets = [0, 0]
-        self._sizes = [-1, -1]
+        self._files = [(0, -1), (0, -1)]
+        """(inode, size) as they were."""
+
+    def batches(self) -> Iterator[tuple[list[Row], list[Row]]]:
+        """Yields (new metrics rows, new events) of bounded size; costs two `stat` calls if there are none.
+
+        All new events come before the first new row, as far as they were there when it began.
+        """
+        while events := self._gained(1):
+            yield [], events
+        while rows := self._gained(0):
+            yield rows, []
 
     def read(self) -> tuple[list[Row], list[Row]]:
-        """Returns (new metrics rows, new events). Costs two `stat` calls if there are none."""
-        found: list[list[Row]] = []
-        for i, path in enumerate(self._paths):
-            try:
-                size = path.stat().st_size
-            except FileNotFoundError:
-                size = 0
-            rows: list[Row] = []
-            if size != self._sizes[i]:
-                self._sizes[i] = size
-                rows, self._offsets[i] = tail_jsonl(path, self._offsets[i])
-            found.append(rows)
-        return found[0], found[1]
+        """All of it at once."""
+        rows: list[Row] = []
+        events: list[Row] = []
+        for some_rows, some_events in self.batches():
+            rows += some_rows
+            events += some_events
+        return rows, events
+
+    def _gained(self, i: int) -> list[Row]:
+        try:
+            stat = self._paths[i].stat()
+        except FileNotFoundError:
+            return []
+        inode, size = self._files[i]
+        if stat.st_ino != inode:
+            self._offsets[i] = 0
+        elif stat.st_size == size:
+            return []
+        before, rows = -1, list[Row]()
+        while not rows and self._offsets[i] != before:
+            before = self._offsets[i]
+            rows, self._offsets[i] = tail_jsonl(self._paths[i], before, CHUNK_BYTES)
+        more = bool(rows) and self._offsets[i] < stat.st_size
+        self._files[i] = (stat.st_ino, -1 if more else stat.st_size)
+        return rows
 
 
 def progress_of(run: RunDir) -> Progress:
     """The whole progress of a run, read from its files."""
     progress = Progress(run.state().get("total_steps"))
-    progress.feed(run.metrics(), run.events())
+    for rows, events in Reader(run).batches():
+        progress.feed(rows, events)
     return progress

@@ -16,7 +16,7 @@ from typing import Any
 from rl_cli.core.files import write_atomic
 from rl_cli.core.json_text import repair_surrogates
 from rl_cli.core.redaction import redact_text
-from rl_cli.runs.charts import Point, chart
+from rl_cli.runs.charts import chart
 from rl_cli.runs.outcome import (
     WHICH,
     Checkpoint,
@@ -35,7 +35,7 @@ from rl_cli.runs.outcome import (
     text_summary,
     wandb_note,
 )
-from rl_cli.runs.progress import Row, number, progress_of
+from rl_cli.runs.progress import progress_of
 from rl_cli.runs.report_facts import facts, files
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.times import duration, now_text, since
@@ -229,25 +229,20 @@ def _facts(
 
 def _curves(run: RunDir, evaluation: dict[str, Any]) -> str:
     progress = progress_of(run)
-    grpo, sft = progress.grpo(), [row for row in progress.rows if row.get("phase") == "sft"]
-    figures = [chart(*CURVES[0][:1], _points(grpo, CURVES[0][1]))]
+    grpo, sft = progress.grpo, progress.sft
+    figures = [chart(CURVES[0][0], grpo[CURVES[0][1]].points())]
     if progress.validations:
         levels = [("initial (test)", evaluation["initial"])] if evaluation["initial"] is not None else []
         points = [(float(step), value) for step, value in sorted(progress.validations.items())]
         figures.append(chart("Validation accuracy", points, dots=True, levels=levels, bounds=(0.0, 1.0)))
     for title, name in CURVES[1:]:
-        points = _points(grpo, name)
+        points = grpo[name].points()
         bounds = (0.0, 1.0) if title.endswith("share") else None
         if points and (name != "rollouts/errors" or any(y for _, y in points)):
             figures.append(chart(title, points, bounds=bounds))
-    if sft:
-        figures.append(chart("SFT loss", _points(sft, "loss")))
+    if len(sft):
+        figures.append(chart("SFT loss", sft["loss"].points()))
     return f"<div class='charts'>{''.join(figures)}</div>"
-
-
-def _points(rows: list[Row], name: str) -> list[Point]:
-    values = [(row.get("step"), number(row, name)) for row in rows]
-    return [(float(x), y) for x, y in values if isinstance(x, int) and y is not None]
 
 
 def _alerts(alerts: list[dict[str, Any]], state: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rl_cli.core.processes import ProcessIdentity, kill_tree
 from rl_cli.runs.logs import mask_logs
-from rl_cli.runs.progress import Progress
+from rl_cli.runs.progress import Progress, Reader
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import State, StateWriter, is_over, read_state
 from rl_cli.runs.times import now_text, since
@@ -91,5 +91,6 @@ def _judged(run: RunDir, written: State) -> State:
 def _late_figures(run: RunDir, state: State) -> State:
     """What the trainer wrote after the supervisor had gone."""
     progress = Progress(state.get("total_steps"))
-    progress.feed(run.metrics(), run.events())
+    for rows, events in Reader(run).batches():
+        progress.feed(rows, events)
     return progress.figures()

@@ -129,14 +129,16 @@ class Supervisor:
 
     def _read(self) -> bool:
         """Takes in what the files have gained; returns whether there was anything."""
-        rows, events = self.reader.read()
-        self.progress.feed(rows, events)
+        news = False
+        for rows, events in self.reader.batches():
+            self.progress.feed(rows, events)
+            news = True
         starting = self.writer.state["state"] == "starting"
         watched = [self.run.path / "samples.jsonl", *([self.run.log_path("trainer")] if starting else [])]
         sizes = tuple(path.stat().st_size if path.exists() else 0 for path in watched)
-        if rows or events or sizes != self.sizes:
+        if news or sizes != self.sizes:
             self.grew, self.sizes = time.monotonic(), sizes
-        return bool(rows or events)
+        return news
 
     def _running(self) -> None:
         ready = self.run.ready("trainer") or {}
@@ -179,7 +181,7 @@ class Supervisor:
             return
         view = health.View(
             limits=self.limits,
-            rows=self.progress.rows,
+            rows=list(self.progress.recent),
             validations=sorted(self.progress.validations.items()),
             now=time.time(),
             running_seconds=now - self.began,
@@ -215,7 +217,7 @@ class Supervisor:
         self.forced = True
 
     def _alert(self, finding: health.Finding) -> None:
-        row = len(self.progress.rows)
+        row = self.progress.rows
         seen = self.last_seen.get(finding.rule)
         self.last_seen[finding.rule] = row
         if seen is None or row - seen > REARM_ROWS:

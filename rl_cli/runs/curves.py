@@ -1,0 +1,123 @@
+"""The figures of a run over its steps, in memory that a hundred thousand steps do not fill.
+
+Steps may go backwards: a run that is resumed from a checkpoint logs some of them again. What was logged last
+counts, and everything after that step is forgotten.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+AXES = ("time", "phase", "step")
+TEXT_NUMBERS = ("NaN", "Infinity", "-Infinity")
+
+
+def as_number(value: Any) -> float | None:
+    """A figure as a float; NaN and infinities, which files hold as text, too. None for what is no figure."""
+    if isinstance(value, str) and value in TEXT_NUMBERS:
+        return float(value)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+class Curve:
+    """One figure: a value for each of some steps, in rising order."""
+
+    def __init__(self) -> None:
+        self.steps = array("q")
+        self.values = array("d")
+        self._best: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def add(self, step: int, value: float) -> None:
+        """Adds a point; what stands at this step or after it is forgotten first."""
+        if self.steps and step <= self.steps[-1]:
+            self.cut(step)
+        self.steps.append(step)
+        self.values.append(value)
+        if math.isfinite(value) and (self._best is None or value > self.values[self._best]):
+            self._best = len(self.values) - 1
+
+    def cut(self, step: int) -> None:
+        """Forgets every point at `step` or after it."""
+        keep = bisect_left(self.steps, step)
+        del self.steps[keep:], self.values[keep:]
+        if self._best is not None and self._best >= keep:
+            finite = [i for i, value in enumerate(self.values) if math.isfinite(value)]
+            self._best = max(finite, key=lambda i: self.values[i], default=None)
+
+    def best(self) -> tuple[int, float] | None:
+        """(step, value) of the highest finite value, the earliest of equals; None where there is none."""
+        return None if self._best is None else (self.steps[self._best], self.values[self._best])
+
+    def last(self, count: int) -> list[float]:
+        """The finite ones of the newest `count` values, oldest first."""
+        return [value for value in self.values[-count:] if math.isfinite(value)] if count > 0 else []
+
+    def first(self, count: int) -> list[float]:
+        """The finite ones of the oldest `count` values."""
+        return [value for value in self.values[:count] if math.isfinite(value)]
+
+    def at(self, step: int) -> float | None:
+        """The value of exactly this step."""
+        i = bisect_left(self.steps, step)
+        return self.values[i] if i < len(self.steps) and self.steps[i] == step else None
+
+    def points(self) -> list[tuple[float, float]]:
+        """Every finite (step, value)."""
+        pairs = zip(self.steps, self.values, strict=True)
+        return [(float(step), value) for step, value in pairs if math.isfinite(value)]
+
+
+@dataclass(frozen=True)
+class NotFinite:
+    """A figure that was NaN or infinite."""
+
+    step: int
+    name: str
+    value: float
+
+
+class Curves:
+    """All figures of one phase, by name."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Curve] = {}
+        self.steps = Curve()
+        """Every step that has a row; its values mean nothing."""
+        self.not_finite: list[NotFinite] = []
+        """Figures that were not finite, oldest first."""
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, name: str) -> Curve:
+        """The curve of a figure; an empty one where it was never logged."""
+        return self.by_name.get(name) or Curve()
+
+    def add(self, step: int, figures: Mapping[str, Any]) -> None:
+        """One row of figures. A step that is not after the last one forgets it and what came after it."""
+        if self.steps.steps and step <= self.steps.steps[-1]:
+            self.cut(step)
+        self.steps.add(step, 0.0)
+        for name, raw in figures.items():
+            if name in AXES or (value := as_number(raw)) is None:
+                continue
+            if name not in self.by_name:
+                self.by_name[name] = Curve()
+            self.by_name[name].add(step, value)
+            if not math.isfinite(value):
+                self.not_finite.append(NotFinite(step, name, value))
+
+    def cut(self, step: int) -> None:
+        """Forgets every row at `step` or after it."""
+        self.steps.cut(step)
+        for curve in self.by_name.values():
+            curve.cut(step)
+        self.not_finite = [one for one in self.not_finite if one.step < step]

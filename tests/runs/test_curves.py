@@ -1,0 +1,37 @@
+"""Figures over steps, whatever order the steps come in."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rl_cli.runs.curves import Curve, Curves
+
+points = st.lists(st.tuples(st.integers(0, 40), st.floats(allow_nan=True, allow_infinity=True)))
+
+
+@given(points)
+def test_what_was_logged_last_counts(logged: list[tuple[int, float]]) -> None:
+    curve, kept = Curve(), dict[int, float]()
+    for step, value in logged:
+        curve.add(step, value)
+        kept = {s: v for s, v in kept.items() if s < step} | {step: value}
+    assert list(curve.steps) == sorted(kept)
+    assert all(curve.at(s) == v or math.isnan(v) for s, v in kept.items())
+    finite = {s: v for s, v in kept.items() if math.isfinite(v)}
+    best = curve.best()
+    assert (best is None) == (not finite)
+    if best:
+        assert best[1] == max(finite.values()) and best[0] == min(s for s, v in finite.items() if v == best[1])
+
+
+def test_a_figure_that_is_not_finite_is_remembered_until_its_step_is_done_again() -> None:
+    curves = Curves()
+    for step in range(1, 8):
+        curves.add(step, {"loss": "NaN" if step == 7 else 0.5, "time": "12", "phase": "grpo", "step": step})
+    assert [(one.step, one.name) for one in curves.not_finite] == [(7, "loss")]
+    curves.add(6, {"loss": 0.4})
+    assert curves.not_finite == [] and list(curves["loss"].steps) == [1, 2, 3, 4, 5, 6]
+    assert len(curves["reward/mean"]) == 0 and curves["loss"].last(2) == [0.5, 0.4]
