@@ -161,6 +161,7 @@ def logs_command(
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="Begin so many lines back.")] = 100,
 ) -> None:
     """Print the log of one of a run's processes."""
+    from rl_cli.runs.follow import must_exist
     from rl_cli.runs.logs import Tail
 
     found = _find(run)
@@ -170,7 +171,7 @@ def logs_command(
     tail = Tail(found.log_path(process), lines)
     while True:
         over = not follow or _is_over(found)
-        _must_exist(found)
+        must_exist(found)
         sys.stdout.write(printable(tail.read() + (tail.rest() if over else "")))
         sys.stdout.flush()
         if over:
@@ -202,39 +203,12 @@ def metrics_command(
     print_table(columns, table, empty="no figures yet")
 
 
-def _must_exist(run: Any) -> None:
-    """Raises WorkFailed if the directory was deleted while we looked at it."""
-    if not run.path.is_dir():
-        raise WorkFailed(f"{run.id} is gone: {run.path} was deleted")
-
-
 @app.command("watch")
 def watch_command(run: RunArgument, json_: JsonOption = False) -> None:
     """Follow a run until it is over; Ctrl-C leaves it alone. Exit code 1 unless it did its work."""
-    from rl_cli.cli.display import JsonDisplay, TextDisplay
-    from rl_cli.runs.follow import Follower
-    from rl_cli.runs.outcome import is_incomplete, text_summary
+    from rl_cli.cli.run_follow import watch_run
 
-    found = _find(run)
-    follower = Follower(found)
-    display = JsonDisplay(sys.stdout) if json_ else TextDisplay(sys.stdout)
-    try:
-        while True:
-            news = follower.news()
-            _must_exist(found)
-            for event in news:
-                display.on_progress(event)
-            if follower.over:
-                break
-            time.sleep(LOOK_EVERY_SECONDS)
-    except KeyboardInterrupt:
-        print(f"\n{found.id} goes on without you; rl-cli runs stop {found.id} ends it", file=sys.stderr)
-        raise typer.Exit(130) from None
-    display.end_turn()
-    if not json_:
-        say(text_summary(found))
-    if is_incomplete(follower.state):
-        raise typer.Exit(1)
+    watch_run(_find(run), json_)
 
 
 @app.command("report")
@@ -263,26 +237,8 @@ def compare_command(
     json_: JsonOption = False,
 ) -> None:
     """Put runs side by side: where their configs differ, and what came of it."""
-    from rl_cli.runs.compare import compare
+    from rl_cli.cli.run_compare import compare_runs
 
     if len(runs) < 2:
         raise BadUsage("compare needs two runs or more", "for example: rl-cli runs compare ID latest")
-    compared = compare([_find(text) for text in runs])
-    if json_:
-        print_json(compared)
-        return
-    rows: list[list[Any]] = [[name, *(s[name] for s in compared["runs"])] for name in ("backend", "state")]
-    config = compared["config"] if "seed" in compared["config"] else {"seed": compared["seeds"]}
-    rows += [[name, *values] for name, values in {**config, **compared["config"]}.items()]
-    for name, values in compared["eval"].items():
-        errors = compared["standard_errors"].get(name, [None] * len(values))
-        rows.append([name, *map(_with_error, values, errors)])
-    rows.append(["test problems", *compared["n"]])
-    rows += [[name, *values] for name, values in compared["last"].items()]
-    print_table(["", *(s["id"] for s in compared["runs"])], rows)
-    for note in compared["notes"]:
-        say(note)
-
-
-def _with_error(value: float | None, error: float | None) -> Any:
-    return value if value is None or error is None else f"{value:.4f} ± {error:.4f}"
+    compare_runs([_find(text) for text in runs], json_)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rl_cli.core.errors import WorkFailed
 from rl_cli.runs.progress import Progress, Reader, Row
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.settle import settle
@@ -54,3 +55,9 @@ class Follower:
             for row in rows:
                 found.append({"kind": "metrics", "row": row, "total_steps": self.progress.total_steps})
         return found if first else [*found, *change]
+
+
+def must_exist(run: RunDir) -> None:
+    """Raises WorkFailed if the directory was deleted while we looked at it."""
+    if not run.path.is_dir():
+        raise WorkFailed(f"{run.id} is gone: {run.path} was deleted")
