@@ -2,77 +2,214 @@
 
 Due times are counted from the moment the run was `running`: the first after health.first_check_seconds, or
 after 5 % of budget.max_hours where that is given and sooner; then every health.check_every_seconds. They
-are kept with the run, so that any process can ask for them, and each is taken once: by whoever takes it
-first. Due times that passed while nobody asked count as one.
+are counted on a clock that no change of time or zone moves (see `clock`) and kept with the run, so that any
+process can ask for them, now or after a restart. Each is taken once, by whoever takes it first. Those that
+passed while nobody asked count as one, and how many they were is kept and said in an event.
+
+A judgement that takes a while can be held: if its holder gives it back, or dies, it is due again at once.
 """
 
 from __future__ import annotations
 
 import math
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from rl_cli.core.files import read_json, write_json
+from rl_cli.core.processes import ProcessIdentity
+from rl_cli.runs.clock import Clock, Moment, SystemClock, seconds_between
 from rl_cli.runs.run_dir import RunDir
-from rl_cli.runs.times import now_text, seconds_of, time_text
+from rl_cli.runs.times import seconds_of, time_text
 
 PLANNED_SHARE = 0.05
+LATE_SECONDS = 60.0
+"""A due time that nobody took for so long, or for half of the time between two, was missed."""
+NEEDS_PERSON = "needs_person"
+"""Rule of the alert in which a judgement turns to a person; it is not judged again."""
+LOGGED = 100
+
+Taken = dict[str, Any]
 
 
 class DueChecks:
-    def __init__(self, run: RunDir) -> None:
+    """The judgements of one run. Several of these, in several processes, may be used at a time.
+
+    Args:
+        run: The run.
+        clock: What time it is.
+    """
+
+    def __init__(self, run: RunDir, clock: Clock | None = None) -> None:
         self.run = run
         self.path = run.path / "checks.json"
+        self.clock = clock or SystemClock()
         config = run.config()
         hours = config.budget.max_hours
         early = math.inf if hours is None else PLANNED_SHARE * hours * 3600
         self.first_seconds = min(config.health.first_check_seconds, early)
         self.every_seconds = config.health.check_every_seconds
 
+    def seconds_left(self) -> float | None:
+        """Until the next judgement that nobody has taken; 0 if it is overdue, None before the run runs."""
+        state = self.run.state()
+        taken = self._taken(state)
+        elapsed = self._elapsed(state, taken, self.clock.now())
+        if elapsed is None:
+            return None
+        return 0.0 if _is_owed(taken) else max(0.0, self._due(taken["checks"]) - elapsed)
+
     def next_due(self) -> float | None:
-        """Unix time of the next judgement that nobody has taken; None before the run is running."""
-        start = seconds_of(self.run.state().get("running_since"))
-        return None if start is None else self._due(start, self._taken()["checks"])
+        """The same as Unix time, as the wall clock stands now."""
+        left = self.seconds_left()
+        return None if left is None else self.clock.now().wall + left
 
-    def take_check(self) -> bool:
-        """Takes what is due now; False if nothing is, or somebody else has taken it."""
+    def missed(self) -> int:
+        """Due times that passed while nobody was there to take them."""
+        return int(self._taken(self.run.state())["missed"])
+
+    def take_check(self, hold: bool = False) -> bool:
+        """Takes what is due now; False if nothing is, or somebody else has taken it.
+
+        Args:
+            hold: It is due again at once if this process dies before `settled`.
+        """
         with self._locked():
-            start, taken = seconds_of(self.run.state().get("running_since")), self._taken()
-            if start is None or time.time() < self._due(start, taken["checks"]):
+            state, now = self.run.state(), self.clock.now()
+            taken = self._taken(state)
+            elapsed = self._elapsed(state, taken, now)
+            if elapsed is None:
                 return False
-            late = time.time() - start - self.first_seconds
-            record = {"due": time_text(self._due(start, taken["checks"])), "taken": now_text()}
-            taken["checks"] = math.floor(late / self.every_seconds) + 1
-            self._write({**taken, "log": [*taken["log"], record][-100:]})
-            return True
+            passed = self._passed(elapsed)
+            if passed <= taken["checks"] and not _is_owed(taken):
+                return False
+            late = min(LATE_SECONDS, self.every_seconds / 2)
+            missed = max(0, self._passed(elapsed - late) - taken["checks"])
+            ago = elapsed - self._due(taken["checks"])
+            record = {
+                "due": time_text(now.wall - max(0.0, ago)),
+                "taken": time_text(now.wall),
+                "missed": missed,
+            }
+            taken["checks"] = max(passed, taken["checks"])
+            taken["missed"] += missed
+            taken["log"] = [*taken["log"], record][-LOGGED:]
+            taken["anchor"] = {**now.to_dict(), "elapsed": elapsed}
+            self._write(taken, hold)
+        if missed:
+            with suppress(OSError):  # a full disk: checks.json has it
+                self.run.append_event("checks_missed", missed=missed, gap_seconds=round(ago))
+        return True
 
-    def take_alerts(self, alerts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def take_alerts(self, alerts: list[dict[str, Any]], hold: bool = False) -> list[dict[str, Any]]:
         """Takes the alerts (all of the run's are given) that nobody has judged yet."""
-        if len(alerts) <= self._taken()["alerts"]:
+        if len(alerts) <= self._taken(self.run.state())["alerts"]:
             return []
         with self._locked():
-            taken = self._taken()
+            taken = self._taken(self.run.state())
             new = alerts[taken["alerts"] :]
+            worth = [alert for alert in new if alert.get("rule") != NEEDS_PERSON]
             if new:
-                self._write({**taken, "alerts": len(alerts)})
-            return new
+                self._write({**taken, "alerts": len(alerts)}, hold and bool(worth))
+            return worth
 
-    def _due(self, start: float, checks: int) -> float:
-        return start + self.first_seconds + checks * self.every_seconds
+    def take_end(self) -> bool:
+        """Takes the last judgement, of a run that is over; False if somebody has it."""
+        with self._locked():
+            taken = self._taken(self.run.state())
+            if taken["ended"]:
+                return False
+            self._write({**taken, "ended": True}, hold=False)
+            return True
 
-    def _taken(self) -> dict[str, Any]:
-        empty: dict[str, Any] = {"checks": 0, "alerts": 0, "log": []}
+    def settled(self) -> None:
+        """What was held is judged."""
+        self._hold(None)
+
+    def give_back(self) -> None:
+        """What was held is due again."""
+        self._hold({"by": None})
+
+    def _due(self, index: int) -> float:
+        """Seconds after the start."""
+        return self.first_seconds + index * self.every_seconds
+
+    def _passed(self, elapsed: float) -> int:
+        """Due times up to now."""
+        if elapsed < self.first_seconds:
+            return 0
+        return math.floor((elapsed - self.first_seconds) / self.every_seconds) + 1
+
+    def _elapsed(self, state: dict[str, Any], taken: Taken, now: Moment) -> float | None:
+        """Seconds since the run was running: counted on from the newest check, else from the start."""
+        start = seconds_of(state.get("running_since"))
+        if start is None:
+            return None
+        anchor = taken["anchor"]
+        if anchor and (moment := Moment.from_dict(anchor)):
+            return float(anchor["elapsed"]) + seconds_between(moment, now)
+        begin = Moment.from_dict(state.get("running_clock"))
+        return seconds_between(begin or Moment(start), now)
+
+    def _taken(self, state: dict[str, Any]) -> Taken:
+        """What was taken since the run was last started; a file that is damaged counts for nothing."""
+        since = state.get("running_since")
+        fresh: Taken = {"since": since, "checks": 0, "anchor": None, "open": None, "ended": False}
+        kept: Taken = {"alerts": 0, "missed": 0, "log": []}
         try:
-            taken = read_json(self.path)
+            found = read_json(self.path)
         except (OSError, ValueError, RecursionError):
-            return empty
-        right = isinstance(taken, dict) and all(type(taken.get(k, v)) is type(v) for k, v in empty.items())
-        return {**empty, **taken} if right else empty
+            return {**fresh, **kept}
+        if not isinstance(found, dict) or not all(_is_count(found.get(key, 0)) for key in COUNTS):
+            return {**fresh, **kept}
+        log = found.get("log")
+        kept = {key: found.get(key, 0) for key in ("alerts", "missed")}
+        kept["log"] = log if isinstance(log, list) else []
+        if found.get("since", since) != since:  # it was resumed: its due times begin anew
+            return {**fresh, **kept}
+        anchor = found.get("anchor")
+        right = isinstance(anchor, dict) and isinstance(anchor.get("elapsed"), int | float)
+        held = found.get("open")
+        return {
+            **fresh,
+            **kept,
+            "checks": found.get("checks", 0),
+            "anchor": anchor if right else None,
+            "open": held if isinstance(held, dict) else None,
+            "ended": found.get("ended") is True,
+        }
 
-    def _write(self, taken: dict[str, Any]) -> None:
-        write_json(self.path, taken)
+    def _hold(self, by: dict[str, Any] | None) -> None:
+        with self._locked():
+            taken = self._taken(self.run.state())
+            if taken["open"] != by:
+                write_json(self.path, {**taken, "open": by})
 
-    def _locked(self) -> Any:
+    def _write(self, taken: Taken, hold: bool) -> None:
+        by = {"by": ProcessIdentity.current().to_dict()} if hold else None
+        write_json(self.path, {**taken, "open": by})
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
         import filelock
 
-        return filelock.FileLock(self.run.path / ".checks.lock", timeout=10)
+        with filelock.FileLock(self.run.path / ".checks.lock", timeout=10):
+            yield
+
+
+COUNTS = ("checks", "alerts", "missed")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_owed(taken: Taken) -> bool:
+    """Somebody took a judgement and did not come to its end."""
+    held = taken["open"]
+    if not held:
+        return False
+    try:
+        return held["by"] is None or ProcessIdentity.from_dict(held["by"]).alive() is False
+    except (KeyError, TypeError, ValueError):
+        return True

@@ -1,0 +1,217 @@
+"""Due times over days: sleep, changes of the clock, restarts, several monitors; the clock is a fake."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from rl_cli.core.files import read_json, write_json
+from rl_cli.runs.due_checks import DueChecks
+from rl_cli.runs.store import RunDir
+from tests.runs.fake_clock import FakeClock, running
+
+HALF_HOURS = {"first_check_seconds": 120, "check_every_seconds": 1800}
+HOUR = 3600.0
+
+
+class Monitors:
+    """Two monitors that look at one run now and then, as long as the machine is awake."""
+
+    def __init__(self, run: RunDir, clock: FakeClock) -> None:
+        self.run, self.clock, self.random = run, clock, Random(4)
+        self.taken: list[float] = []
+        """Seconds since the start, without clock changes, at which a check was taken."""
+        self.passed = 0.0
+        self.restart()
+
+    def restart(self) -> None:
+        self.both = [DueChecks(self.run, self.clock) for _ in range(2)]
+
+    def watch(self, hours: float) -> None:
+        end = self.passed + hours * HOUR
+        while self.passed < end:
+            step = min(self.random.uniform(0.2, 50), end - self.passed)
+            self.clock.pass_(step)
+            self.passed += step
+            for monitor in self.random.sample(self.both, 2):
+                left = monitor.seconds_left()
+                assert left is not None
+                if left == 0 and monitor.take_check():
+                    self.taken.append(self.passed)
+
+    def sleep(self, hours: float) -> None:
+        self.clock.pass_(hours * HOUR)
+        self.passed += hours * HOUR
+
+
+def test_48_hours_of_half_hourly_checks_with_sleep_clock_changes_restarts_and_two_monitors(
+    home: Path,
+) -> None:
+    clock = FakeClock()
+    monitors = Monitors(running(home, clock, HALF_HOURS), clock)
+    monitors.watch(6)
+    clock.set_by(HOUR)  # the clocks go forward
+    monitors.watch(5)
+    monitors.restart()
+    monitors.watch(1.3)
+    monitors.sleep(7.2)  # nobody looks, whatever the reason
+    monitors.watch(6)
+    clock.set_by(-HOUR)  # and back
+    monitors.watch(4.6)
+    monitors.restart()
+    monitors.sleep(0.2)  # no due time passes
+    monitors.watch(1.9)
+    clock.start_anew(3 * HOUR)
+    monitors.passed += 3 * HOUR
+    monitors.restart()
+    monitors.watch(48 - monitors.passed / HOUR)
+
+    due = [120 + 1800 * k for k in range(96)]
+    gaps = [(12.3 * HOUR, 19.5 * HOUR), (32.2 * HOUR, 35.2 * HOUR)]
+    expected = []
+    for begin, end in [*gaps, (48 * HOUR, 0.0)]:
+        expected += [t for t in due if t <= begin and t > (expected[-1] if expected else -1)]
+        if any(begin < t <= end for t in due):
+            expected.append(end)
+            due = [t for t in due if not begin < t <= end]
+    assert len(monitors.taken) == len(expected)
+    late = [taken - at for taken, at in zip(monitors.taken, expected, strict=True)]
+    assert all(0 <= seconds < 51 for seconds in late), late
+    rows = read_json(monitors.run.path / "checks.json")["log"]
+    assert len(rows) == len(monitors.taken)
+    assert [row["missed"] for row in rows if row["missed"]] == [14, 6]
+    events = [event for event in monitors.run.events() if event["kind"] == "checks_missed"]
+    assert [event["missed"] for event in events] == [14, 6]
+
+
+def test_sch_02_five_missed_due_times_are_one_check_and_the_gap_is_said(home: Path) -> None:
+    clock = FakeClock()
+    run = running(home, clock, HALF_HOURS)
+    clock.pass_(121)
+    assert DueChecks(run, clock).take_check()
+    clock.pass_(5 * 1800 + 900)
+    checks = DueChecks(run, clock)
+    assert [checks.take_check(), checks.take_check()] == [True, False]
+    assert checks.missed() == 5
+    [event] = [event for event in run.events() if event["kind"] == "checks_missed"]
+    assert (event["missed"], event["gap_seconds"]) == (5, 4 * 1800 + 901)
+    assert checks.seconds_left() == pytest.approx(899)
+
+
+@pytest.fixture
+def zones() -> Iterator[list[str]]:
+    before = os.environ.get("TZ")
+    yield ["Europe/Helsinki", "America/New_York", "Australia/Lord_Howe", "America/Santiago", "Africa/Cairo"]
+    os.environ.pop("TZ", None) if before is None else os.environ.update(TZ=before)
+    time.tzset()
+
+
+def test_sch_05_next_times_rise_over_every_transition_of_2026_in_five_zones(
+    home: Path, zones: list[str]
+) -> None:
+    for zone in zones:
+        os.environ["TZ"] = zone
+        time.tzset()
+        changes = transitions(zone)
+        assert len(changes) >= 2
+        for n, change in enumerate(changes):
+            clock = FakeClock(change - 24 * HOUR)
+            checks = DueChecks(running(home / f"{zone.replace('/', '-')}-{n}", clock, HALF_HOURS), clock)
+            seen: list[float] = []
+            for _ in range(100):
+                due = checks.next_due()
+                assert due is not None
+                seen.append(due)
+                clock.pass_(due - clock.wall)
+                assert checks.take_check()
+            steps = {round(b - a) for a, b in pairwise(seen)}
+            assert steps == {1800}, (zone, steps)
+
+
+def transitions(zone: str) -> list[float]:
+    """Unix times in 2026, to the hour, at which the zone's offset changes."""
+    hours = [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=n) for n in range(365 * 24)]
+    offsets = [hour.astimezone(ZoneInfo(zone)).utcoffset() for hour in hours]
+    return [hours[n].timestamp() for n in range(1, len(hours)) if offsets[n] != offsets[n - 1]]
+
+
+def test_sch_09_another_run_does_not_make_the_checks_of_the_others_due_again(home: Path) -> None:
+    clock = FakeClock()
+    runs: list[RunDir] = []
+    count = {"A": 0, "B": 0, "C": 0}
+    for name in count:
+        runs.append(running(home / name, clock, HALF_HOURS))
+        clock.pass_(130)
+        for known, run in zip(count, runs, strict=False):
+            count[known] += DueChecks(run, clock).take_check()
+    assert count == {"A": 1, "B": 1, "C": 1}
+
+
+def test_a_check_whose_holder_gives_it_back_is_due_again_and_one_that_is_settled_is_not(home: Path) -> None:
+    clock = FakeClock()
+    run = running(home, clock, HALF_HOURS)
+    clock.pass_(130)
+    first, second = DueChecks(run, clock), DueChecks(run, clock)
+    assert first.take_check(hold=True)
+    assert not second.take_check()
+    first.give_back()
+    assert second.seconds_left() == 0
+    assert second.take_check(hold=True)
+    second.settled()
+    assert not first.take_check()
+    assert first.seconds_left() == pytest.approx(1790)
+
+
+def test_a_check_whose_holder_was_killed_is_due_again(home: Path) -> None:
+    clock = FakeClock()
+    run = running(home, clock, HALF_HOURS)
+    clock.pass_(130)
+    if (pid := os.fork()) == 0:
+        DueChecks(run, clock).take_check(hold=True)
+        os._exit(9)
+    os.waitpid(pid, 0)
+    checks = DueChecks(run, clock)
+    assert [checks.take_check(), checks.take_check()] == [True, False]
+    assert checks.missed() == 0
+
+
+def test_a_resumed_run_begins_its_due_times_anew_and_keeps_what_was_judged(home: Path) -> None:
+    clock = FakeClock()
+    run = running(home, clock, HALF_HOURS)
+    alert = {"rule": "kl_high"}
+    clock.pass_(130)
+    checks = DueChecks(run, clock)
+    assert checks.take_check()
+    assert checks.take_alerts([alert]) == [alert]
+    assert checks.take_end()
+    clock.pass_(4000)
+    state = read_json(run.path / "state.json")
+    again = running(home / "other", clock, HALF_HOURS).state()
+    write_json(
+        run.path / "state.json",
+        {**state, **{key: again[key] for key in ("running_since", "running_clock")}},
+    )
+    assert checks.seconds_left() == 120
+    assert checks.take_alerts([alert]) == []
+    assert checks.take_end()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"checks": "x"}', '{"checks": 1, "anchor": 3, "open": 7, "log": {}}']
+)
+def test_a_damaged_record_of_the_checks_does_no_harm(home: Path, text: str) -> None:
+    clock = FakeClock()
+    run = running(home, clock, HALF_HOURS)
+    clock.pass_(2000)
+    checks = DueChecks(run, clock)
+    checks.path.write_text(text)
+    assert checks.take_check()
+    assert not checks.take_check()
