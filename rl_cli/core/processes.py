@@ -55,6 +55,11 @@ class ProcessIdentity:
         started = _started(self.pid)
         return started is not None and abs(started - self.started) < 0.02 and not _is_zombie(self.pid)
 
+    def age(self) -> float:
+        """Seconds since it started; no clock change moves them. Makes sense for a process of this host."""
+        now = time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.time()
+        return max(0.0, now - self.started)
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -7,6 +7,7 @@ import secrets
 import select
 import signal
 import subprocess
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,9 +27,33 @@ class Child:
 
     def wait(self, seconds: float) -> int | None:
         """Waits up to `seconds`; returns the exit code (negative: the signal), None if it still runs."""
-        if self.process.poll() is None:
-            _wait_for_exit(self.process, seconds)
+        if self.process.poll() is None and not _wait_for_exit(self.process.pid, seconds):
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(seconds)
         return self.process.poll()
+
+    def ended(self, seconds: float) -> bool:
+        """Waits up to `seconds`; whether it has ended."""
+        return self.wait(seconds) is not None
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code (negative: the signal) once it has ended."""
+        return self.process.returncode
+
+
+@dataclass
+class Adopted:
+    """A process that a supervisor which is gone had started: its end is seen, its exit code is not."""
+
+    identity: ProcessIdentity
+    code: None = None
+
+    def ended(self, seconds: float) -> bool:
+        """Waits up to `seconds`; whether it has ended."""
+        if self.identity.alive() and not _wait_for_exit(self.identity.pid, seconds):
+            time.sleep(min(seconds, 0.1))
+        return not self.identity.alive()
 
 
 def start(
@@ -78,8 +103,10 @@ def worker_environment() -> dict[str, str | None]:
     return ours | dict.fromkeys(provider_keys(os.environ))
 
 
-def how_it_ended(code: int) -> str:
-    """`code` in words: `ended with code 3`, `was killed by SIGKILL (...)`."""
+def how_it_ended(code: int | None) -> str:
+    """`code` in words: `ended with code 3`, `was killed by SIGKILL (...)`; None: it was not our child."""
+    if code is None:
+        return "ended without saying why, and the supervisor that would know its exit code was gone"
     if code >= 0:
         return f"ended with code {code}" if code else "ended without saying why"
     try:
@@ -90,17 +117,16 @@ def how_it_ended(code: int) -> str:
     return f"was killed by {name}{memory}"
 
 
-def _wait_for_exit(process: subprocess.Popen[bytes], seconds: float) -> None:
-    if hasattr(os, "pidfd_open"):
-        try:
-            descriptor = os.pidfd_open(process.pid)
-        except OSError:  # an old kernel, or a sandbox that forbids it
-            pass
-        else:
-            try:
-                select.select([descriptor], [], [], seconds)
-            finally:
-                os.close(descriptor)
-            return
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(seconds)
+def _wait_for_exit(pid: int, seconds: float) -> bool:
+    """Waits up to `seconds`; False if that is not possible here."""
+    if not hasattr(os, "pidfd_open"):
+        return False
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:  # an old kernel, or a sandbox that forbids it
+        return False
+    try:
+        select.select([descriptor], [], [], seconds)
+    finally:
+        os.close(descriptor)
+    return True

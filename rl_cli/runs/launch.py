@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rl_cli.core.errors import RlCliError, WorkFailed
+from rl_cli.core.errors import BadUsage, RlCliError, WorkFailed
 from rl_cli.core.files import explain_os_error
 from rl_cli.core.processes import ProcessIdentity, kill_tree, python_module
 from rl_cli.core.settings import load_settings
@@ -69,35 +69,73 @@ def start_run(
     except Exception:
         RunSpending(home, "", reserved).close(0)
         raise
-    argv = python_module("rl_cli.runs.supervisor", str(run.path))
-    environment = {"RL_CLI_HOME": str(Path(home).absolute())}
+    start_supervisor(run, timeout)
+    return run
+
+
+def attach_run(run: RunDir, timeout: float = 15) -> RunDir:
+    """Gives a lost run whose trainer still runs a new supervisor, which goes on where the last one was.
+
+    Args:
+        run: The run; one that somebody supervises stays as it is.
+        timeout: Seconds that the supervisor may take to own the run.
+
+    Raises:
+        BadUsage: Nothing of it runs any more.
+        WorkFailed: The supervisor did not come up; the trainer goes on without one.
+    """
+    state = settle(run)
+    if is_over(state) or state["state"] == "created":
+        why = f": {state['reason']}" if state.get("reason") else ""
+        raise BadUsage(
+            f"nothing of {run.id} runs: it is {state['state']}{why}", f"rl-cli runs resume {run.id}"
+        )
+    if state["state"] == "lost":
+        start_supervisor(run, timeout, attach=True)
+    return run
+
+
+def start_supervisor(run: RunDir, timeout: float = 15, attach: bool = False) -> None:
+    """Starts the supervisor of a run, which outlives this process, and waits until it owns the run.
+
+    Args:
+        run: A run that is `created`; with `attach` a `lost` one whose trainer still runs.
+        timeout: Seconds that it may take.
+        attach: Take the trainer over.
+
+    Raises:
+        RlCliError: It did not come up: a run that was `created` is kept, as failed.
+    """
+    waiting = "lost" if attach else "created"
+    argv = python_module("rl_cli.runs.supervisor", str(run.path), *(["--attach"] if attach else []))
+    log = run.log_path("supervisor")
     try:
-        child = children.start(argv, run.log_path("supervisor"), cwd=run.path, env=environment, inside=False)
+        child = children.start(argv, log, cwd=run.path, env={"RL_CLI_HOME": str(run.home)}, inside=False)
     except OSError as error:
-        _give_up(run, f"the supervisor could not be started: {error}")
+        _give_up(run, waiting, f"the supervisor could not be started: {error}")
         raise explain_os_error(error, run.path) from error
     reaper = threading.Thread(target=child.process.wait, daemon=True)  # else it stays as a zombie
     reaper.start()
     deadline = time.monotonic() + timeout
-    while run.state()["state"] == "created":
+    while run.state()["state"] == waiting:
         ended = not child.identity.alive()
         if ended or time.monotonic() > deadline:
             kill_tree(child.identity, grace_seconds=1)
-            if run.state()["state"] != "created":
-                break
+            if run.state()["state"] != waiting:
+                return
             reaper.join(1)
             how = f"it {children.how_it_ended(child.process.returncode or 0)}" if ended else ""
-            line = telling_line(last_lines(run.log_path("supervisor")))
+            line = telling_line(last_lines(log))
             line = ": ".join(filter(None, (how or f"nothing for {timeout:g} s", line)))
-            _give_up(run, f"the supervisor did not start: {line}")
-            raise WorkFailed(
-                f"run {run.id}: the supervisor did not start: {line}", f"see {run.log_path('supervisor')}"
-            )
+            _give_up(run, waiting, f"the supervisor did not start: {line}")
+            raise WorkFailed(f"run {run.id}: the supervisor did not start: {line}", f"see {log}")
         time.sleep(LOOK_EVERY_SECONDS)
-    return run
 
 
-def _give_up(run: RunDir, reason: str) -> None:
+def _give_up(run: RunDir, waiting: str, reason: str) -> None:
+    """A run that did not get beyond `created` has failed; one whose trainer runs goes on."""
+    if waiting != "created":
+        return
     with run.locked(timeout=2) as writer:
         if not is_over(writer.state):
             writer.move("failed", reason, ended=now_text())

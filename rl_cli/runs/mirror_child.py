@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from rl_cli.core.own_process import without_secrets
 from rl_cli.core.processes import kill_tree, python_module
@@ -29,6 +31,13 @@ class MirrorChild:
         except OSError as error:
             message = f"W&B gets nothing of this run: its process could not be started ({error})"
             self.run.append_event("alert", rule="wandb", message=message, action="none is needed", figures={})
+
+    def adopt(self, processes: Mapping[str, Any]) -> None:
+        """Goes on with the processes that the last supervisor had started, as far as they still run.
+
+        Args:
+            processes: Those of state.json, by name.
+        """
 
     def finish(self) -> None:
         """Waits a bounded time for it to end by itself, then ends it with its helper processes."""

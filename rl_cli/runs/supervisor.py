@@ -3,17 +3,20 @@
 It holds the run's lock for its whole life, starts the trainer and the W&B mirror, waits for readiness,
 applies the health rules to every new row, honours stop requests, ends what it started, and writes the end.
 It wakes five times a second, reads only what is new, and at once when the trainer ends. If it dies, the
-trainer goes on and leaves its exit in a file; `settle` judges it then.
+trainer goes on and leaves its exit in a file; `settle` judges it then, or another supervisor takes the
+trainer over: `--attach`.
 """
 
 from __future__ import annotations
 
+import os
 import resource
 import shutil
 import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +24,7 @@ from typing import Any
 from rl_cli.core.errors import RlCliError
 from rl_cli.core.files import explain_os_error
 from rl_cli.core.own_process import redact_output
-from rl_cli.core.processes import kill_tree, python_module
+from rl_cli.core.processes import ProcessIdentity, kill_tree, python_module
 from rl_cli.runs import children, health
 from rl_cli.runs.backends import WORKERS
 from rl_cli.runs.logs import last_lines, mask_logs, telling_line
@@ -72,7 +75,7 @@ class Supervisor:
         self.limits = limits_of(self.config, self.spending.rate)
         self.refused: str | None = None
         self.mirror = MirrorChild(run, self.config.tracking.wandb)
-        self.trainer: children.Child | None = None
+        self.trainer: children.Child | children.Adopted | None = None
         self.verdict: Verdict | None = None
         self.forced = False
         self.began = self.grew = time.monotonic()
@@ -86,10 +89,18 @@ class Supervisor:
         now = now_text()
         owner = children.own_identity().to_dict()
         self.writer.move("starting", None, supervisor=owner, started=now, heartbeat=now)
+        self._see_through(self._start_trainer)
+
+    def take_over(self) -> None:
+        """From `lost` to the end: the trainer that the supervisor before this one started still runs."""
+        self._see_through(self._adopt_trainer)
+
+    def _see_through(self, begin: Callable[[], None]) -> None:
         try:
-            self._start_trainer()
-            code = self._watch() if self.trainer else None
-            state, reason = self._ending(code)
+            begin()
+            if self.trainer:
+                self._watch()
+            state, reason = self._ending()
         except Exception as error:
             traceback.print_exc()
             what = (
@@ -110,12 +121,31 @@ class Supervisor:
         self.spending.adopt(children.own_identity(), self.trainer.identity)
         self.mirror.start()
 
-    def _watch(self) -> int:
-        """Until the trainer has ended; returns its exit code."""
+    def _adopt_trainer(self) -> None:
+        """Goes on where the last supervisor was: loading, running, or ending the trainer for a reason."""
+        known = self.writer.state
+        trainer = ProcessIdentity.from_dict(known["processes"]["trainer"])
+        self.trainer = children.Adopted(trainer)
+        self.began -= trainer.age()
+        owner = children.own_identity()
+        changes = {"supervisor": owner.to_dict(), "heartbeat": now_text(), "ended": None}
+        state, reason = "running" if self._ready() else "starting", None
+        if verdict := known.get("verdict"):
+            state, reason = "stopping", verdict["reason"]
+            kill_at = time.monotonic() + self.config.health.stop_grace_seconds
+            self.verdict = Verdict(verdict["state"], verdict["reason"], kill_at, asked=True)
+        self.writer.move(state, reason, **changes)
+        with suppress(OSError):
+            self.run.append_event("attached", supervisor=owner.pid, trainer=trainer.pid)
+        self.spending.adopt(owner, trainer)
+        self.mirror.adopt(known["processes"])
+
+    def _watch(self) -> None:
+        """Until the trainer has ended."""
         assert self.trainer
-        while (code := self.trainer.wait(WAKE_SECONDS)) is None:
+        while not self.trainer.ended(WAKE_SECONDS):
             news = self._read()
-            if self.writer.state["state"] == "starting" and self.run.ready("trainer"):
+            if self.writer.state["state"] == "starting" and self._ready():
                 self._running()
             self._heed_stop_request()
             self.refused = self.refused or self.spending.use(time.monotonic() - self.began)
@@ -125,7 +155,6 @@ class Supervisor:
                 kill_tree(self.trainer.identity, TERMINATE_SECONDS)
             self._beat(news)
         self._read()
-        return code
 
     def _read(self) -> bool:
         """Takes in what the files have gained; returns whether there was anything."""
@@ -140,11 +169,15 @@ class Supervisor:
             self.grew, self.sizes = time.monotonic(), sizes
         return news
 
-    def _running(self) -> None:
-        ready = self.run.ready("trainer") or {}
-        if isinstance(ready.get("total_steps"), int) and ready["total_steps"]:
+    def _ready(self) -> bool:
+        """Whether the trainer has loaded what it needs; takes in what it said about it."""
+        ready = self.run.ready("trainer")
+        if ready and isinstance(ready.get("total_steps"), int) and ready["total_steps"]:
             self.progress.total_steps = ready["total_steps"]
             self.limits = limits_of(self.config, self.spending.rate, ready["total_steps"])
+        return ready is not None
+
+    def _running(self) -> None:
         self.grew = time.monotonic()
         self.writer.move("running", None, running_since=now_text(), **self.progress.figures())
 
@@ -184,7 +217,7 @@ class Supervisor:
             rows=list(self.progress.recent),
             validations=sorted(self.progress.validations.items()),
             now=time.time(),
-            running_seconds=now - self.began,
+            running_seconds=now - self.began + (self.writer.state.get("seconds_before") or 0.0),
             quiet_seconds=now - self.grew,
             refused=self.refused,
         )
@@ -211,9 +244,9 @@ class Supervisor:
     def _show_where_it_hangs(self) -> None:
         """SIGABRT makes Python's fault handler write the stack of every thread to the trainer's log."""
         assert self.trainer
-        if self.trainer.process.poll() is None:
-            self.trainer.process.send_signal(signal.SIGABRT)
-            self.trainer.wait(1.0)
+        if not self.trainer.ended(0):
+            os.kill(self.trainer.identity.pid, signal.SIGABRT)
+            self.trainer.ended(1.0)
         self.forced = True
 
     def _alert(self, finding: health.Finding) -> None:
@@ -233,9 +266,10 @@ class Supervisor:
             self.last_beat = time.monotonic()
             self.writer.beat(**self.progress.figures())
 
-    def _ending(self, code: int | None) -> tuple[str, str]:
+    def _ending(self) -> tuple[str, str]:
         """(state, reason), judged by the trainer's exit file, its exit code, and why it was ended."""
         verdict = {"state": self.verdict.state, "reason": self.verdict.reason} if self.verdict else None
+        code = self.trainer.code if self.trainer else None
         record = self.run.exit("trainer")
         if record:
             if verdict is None and record["outcome"] == "stopped" and (asked := self._request()):
@@ -249,7 +283,7 @@ class Supervisor:
         line = telling_line(last_lines(self.run.log_path("trainer")))
         if shutil.disk_usage(self.run.path).free < FULL_BYTES:
             line = "the disk is full"
-        return "failed", f"the trainer {children.how_it_ended(code or 0)}" + (f": {line}" if line else "")
+        return "failed", f"the trainer {children.how_it_ended(code)}" + (f": {line}" if line else "")
 
     def _end(self, state: str, reason: str) -> None:
         """Ends what is left, writes the end, then what may take a moment: the report, the mirror."""
@@ -302,8 +336,13 @@ def _asked(request: dict[str, Any]) -> str:
     return f"{request['by']}: {request['reason']}"
 
 
-def main(folder: str) -> int:
-    """Sees the run in `folder` through, unless somebody else does or it is over."""
+def main(folder: str, attach: bool = False) -> int:
+    """Sees the run in `folder` through, unless somebody else does or it is over.
+
+    Args:
+        folder: The run's.
+        attach: Take over a lost run whose trainer still runs, rather than start one that was created.
+    """
     redact_output()
     run = RunDir(folder)
     supervisor: Supervisor | None = None
@@ -320,19 +359,22 @@ def main(folder: str) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with run.locked(timeout=1) as writer:
-            if is_over(writer.state) or writer.state["state"] != "created":
-                print(f"nothing to do: {run.id} is {writer.state['state']}")
+            state = run.state()
+            if is_over(state) or state["state"] != ("lost" if attach else "created"):
+                print(f"nothing to do: {run.id} is {state['state']}")
                 return 0
             try:
                 supervisor = Supervisor(run, writer)
             except (RlCliError, ValueError) as error:  # a run.yaml that cannot be used
-                writer.move("failed", f"the run cannot be started: {error}", ended=now_text())
+                print(f"the run cannot be supervised: {error}")
+                if not attach:
+                    writer.move("failed", f"the run cannot be started: {error}", ended=now_text())
                 return 1
-            supervisor.supervise()
+            supervisor.take_over() if attach else supervisor.supervise()
     except TimeoutError as error:
         print(error)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1], attach="--attach" in sys.argv[2:]))
