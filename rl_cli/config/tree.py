@@ -95,6 +95,10 @@ class GrpoSection(Section):
     """Clipping of the probability ratio."""
     checkpoint_every: int = Field(default=10, ge=1, le=MOST_STEPS)
     """Steps between checkpoints."""
+    keep_last: int = Field(default=2, ge=1, le=MOST_STEPS)
+    """Newest checkpoints that are kept; the one that validates best is always kept too."""
+    keep_every: int | None = Field(default=None, ge=1, le=MOST_STEPS)
+    """Also keep the checkpoint of every so many steps (a multiple of checkpoint_every); null keeps none."""
     generation: Literal["auto", "in-process", "vllm"] = "in-process"
     """Who samples: the trainer's own model, or vLLM colocated on the same GPU; auto: vllm where installed."""
 
@@ -115,6 +119,35 @@ class TrackingSection(Section):
     """W&B project."""
 
 
+class AlertSection(Section):
+    warmup_steps: int = Field(default=10, ge=0, le=MOST_STEPS)
+    """No alert about learning before so many GRPO steps."""
+    cooldown_steps: int = Field(default=20, ge=0, le=MOST_STEPS)
+    """The same alert is raised again only after its rule was silent for more steps than this."""
+    reward_drop: float = Field(default=0.2, gt=0, le=1)
+    """Alert when the reward lies this share below its best level."""
+    accuracy_drop: float = Field(default=0.1, gt=0, le=1)
+    """Alert when validation accuracy lies this much below its best level."""
+    entropy_share: float = Field(default=0.1, gt=0, lt=1)
+    """Alert when entropy falls below this share of where it began."""
+    kl: float = Field(default=1.0, gt=0, le=1e6)
+    """Alert above this KL, in nats per token."""
+    logprob_gap: float = Field(default=0.1, gt=0, le=1e6)
+    """Alert when the logprobs of sampler and trainer differ by more than this, in nats."""
+    clip_share: float = Field(default=0.3, gt=0, lt=1)
+    """Alert when the ratio of more than this share of tokens is clipped."""
+    gradient_factor: float = Field(default=10.0, gt=1, le=1e6)
+    """Alert when the gradient norm is this many times its recent median."""
+    length_factor: float = Field(default=2.0, gt=1, le=1e6)
+    """Alert when completions get this many times longer, or shorter, and the reward does not rise."""
+    cut_off_share: float = Field(default=0.5, gt=0, lt=1)
+    """Alert when more than this share of completions ends at the token limit."""
+    slowdown_factor: float = Field(default=2.5, gt=1, le=1e6)
+    """Alert when a step takes this many times as long as before."""
+    free_gb: float = Field(default=1.0, ge=0, le=1e6)
+    """Alert when less disk or memory than this is left, in GB (at most 5 % of it), or less than an hour's."""
+
+
 class HealthSection(Section):
     stall_seconds: float = Field(default=900, gt=0, le=YEAR_SECONDS)
     """Stop as failed when no progress was written for this long."""
@@ -130,6 +163,8 @@ class HealthSection(Section):
     """The first judgement by the assistant is due this long after training starts."""
     check_every_seconds: float = Field(default=1800, gt=0, le=YEAR_SECONDS)
     """Judgements after the first one."""
+    alerts: AlertSection = AlertSection()
+    """When an alert is raised; none of these stops a run."""
 
 
 class BudgetSection(Section):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rl_cli.core.files import append_jsonl, read_json, read_jsonl, write_json
+from rl_cli.runs.attempts import Resume, read_resume, with_changes
 from rl_cli.runs.state_file import (
     NO_EVALUATION,
     State,
@@ -52,15 +53,24 @@ class RunDir:
         return self.path.parent.parent
 
     def config_dict(self) -> dict[str, Any]:
-        """run.yaml as plain values."""
+        """run.yaml as plain values, with what was changed when the run was resumed."""
         from rl_cli.config.yaml_text import read_yaml
 
-        return read_yaml(self.path / "run.yaml")
+        resume = self.resume()
+        return with_changes(read_yaml(self.path / "run.yaml"), resume.changes if resume else {})
 
     def config(self) -> RunConfig:
         from rl_cli.config.tree import RunConfig
 
         return RunConfig.model_validate(self.config_dict())
+
+    def resume(self) -> Resume | None:
+        """What the current attempt starts from; None at the first one.
+
+        Raises:
+            BadUsage: resume.json is damaged.
+        """
+        return read_resume(self.path)
 
     def state(self) -> State:
         """state.json as it is true now: `lost` and ends without a supervisor are derived (see `judge`)."""

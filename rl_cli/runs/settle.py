@@ -81,7 +81,8 @@ def end_leftovers(state: State) -> list[int]:
 
 
 def _judged(run: RunDir, written: State) -> State:
-    if written["state"] == "created" and (since(written["created"]) or 0) > NEVER_STARTED_SECONDS:
+    made = written.get("resumed") or written["created"] if written["state"] == "created" else None
+    if made and (since(made) or 0) > NEVER_STARTED_SECONDS:
         reason = "it was never started: whoever created it ended before that"
         return {**written, "state": "failed", "reason": reason, "ended": now_text()}
     true = run.state()

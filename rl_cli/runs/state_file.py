@@ -115,8 +115,9 @@ def _list_of(kind: type) -> Callable[[Any], bool]:
 _FIELDS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("reason", "host", "environment", "profile", "backend", "model"), _text),
     **dict.fromkeys(("phase", "wandb_url", "rule"), _text),
-    **dict.fromkeys(("created", "started", "running_since", "ended", "heartbeat"), _time),
-    **dict.fromkeys(("step", "total_steps"), _count),
+    **dict.fromkeys(("created", "resumed", "started", "running_since", "ended", "heartbeat"), _time),
+    **dict.fromkeys(("step", "total_steps", "attempt"), _count),
+    "seconds_before": lambda value: value is None or _number(value),
     "supervisor": lambda value: value is None or _process(value),
     "processes": lambda value: isinstance(value, dict) and all(map(_process, value.values())),
     "verdict": _verdict,

@@ -58,6 +58,8 @@ def earlier_runs(config: RunConfig, home: str | Path, steps: int | None = None) 
         made, took = state.get("step") or state.get("total_steps"), _between(state, "started", "ended")
         if any(state.get(name) != value for name, value in kind.items()) or not took:
             return None
+        if (state.get("attempt") or 1) > 1:  # of a resumed run `took` is its last part
+            return None
         if not isinstance(made, int) or made <= 0 or (steps is not None and made != steps):
             return None
         warm_start = _built_in(folder)

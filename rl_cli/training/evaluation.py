@@ -26,13 +26,13 @@ class Rollouts:
         env: The environment.
         policy: Answers; usually the model in training. `sampler` may be set to another one for groups.
         grpo: Temperature, limits and group size.
-        seed: Draws the toolsets of groups.
+        seed: Draws the toolsets of groups, with the step.
     """
 
     def __init__(self, env: Environment, policy: Policy, grpo: GrpoSection, seed: int) -> None:
         self.env, self.policy, self.grpo = env, policy, grpo
         self.sampler = policy
-        self._rng = random.Random(f"toolsets/{seed}")
+        self.seed = seed
         self._runner = asyncio.Runner()
         self._tasks: dict[Split, list[Task]] = {}
         self._limits = Limits(max_turns=grpo.max_turns)
@@ -72,13 +72,19 @@ class Rollouts:
             )
         return result
 
-    def groups(self, tasks: Sequence[Task], group_size: int | None = None) -> list[ScoredGroup]:
-        """Samples one group per task at the training temperature; advances torch's random state."""
+    def groups(
+        self, tasks: Sequence[Task], group_size: int | None = None, step: int = 0
+    ) -> list[ScoredGroup]:
+        """Samples one group per task at the training temperature; advances torch's random state.
+
+        Args:
+            tasks: One for each group.
+            group_size: Default: the config's.
+            step: Whose toolsets are drawn: a run that is resumed at it draws the same.
+        """
         sampling = Sampling(temperature=self.grpo.temperature, max_tokens=self.grpo.max_new_tokens)
-        size = group_size or self.grpo.group_size
-        return self._runner.run(
-            run_groups(self.env, tasks, self.sampler, size, sampling, self._limits, self._rng)
-        )
+        size, rng = group_size or self.grpo.group_size, random.Random(f"toolsets/{self.seed}/{step}")
+        return self._runner.run(run_groups(self.env, tasks, self.sampler, size, sampling, self._limits, rng))
 
 
 def training_batches(env: Environment, seed: int, size: int) -> Iterator[list[Task]]:

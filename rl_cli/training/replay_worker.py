@@ -33,6 +33,10 @@ run is finished. Entries:
     - crash: a message             raises
     - exit: 3                      ends without a word
     - kill: 9                      sends itself a signal
+
+A replay that is resumed plays on after the checkpoint that it is resumed from; rows of later steps are played
+again. The entries nan, stall, fail, crash, exit and kill are faults: attempt k leaves out the first k - 1 of
+the play (in place of `nan` a row without it), so that a play with three kills can be resumed three times.
 """
 
 from __future__ import annotations
@@ -51,8 +55,12 @@ from rl_cli.config.yaml_text import dump_yaml, parse_yaml
 from rl_cli.core.files import write_json
 from rl_cli.core.own_process import drop_keys, redact_output
 from rl_cli.core.redaction import redact
+from rl_cli.runs.checkpoints import FOLDER, WRITING
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.training.replay_file import COPY, Entry, find_file, read_play
+from rl_cli.training.saving import save
+
+FAULTS = ("nan", "stall", "fail", "crash", "exit", "kill")
 
 
 def prepare(config: RunConfig) -> RunConfig:
@@ -77,17 +85,30 @@ class Stopped(Exception):
 
 
 class Player:
-    """Plays entries into a run's directory."""
+    """Plays entries into a run's directory, from where the run was resumed on."""
 
     def __init__(self, run: RunDir, seed: int) -> None:
         self.run = run
         self.random = random.Random(seed)
         self.step = 0
         self.row: dict[str, Any] = {}
+        resume = run.resume()
+        self.start = resume.step if resume else 0
+        self.behind = self.start > 0
+        """Before the checkpoint that the run was resumed from."""
+        self.old_faults = resume.attempt - 1 if resume else 0
 
     def play(self, entries: list[Entry]) -> None:
         for entry in entries:
-            getattr(self, f"_{entry.kind}")(entry.value, **({"figures": entry.extra} if entry.extra else {}))
+            if entry.kind in FAULTS and self.old_faults:
+                self.old_faults -= 1
+                if entry.kind == "nan":
+                    self._step(self.step + 1, self.row)
+            elif self.behind and entry.kind not in ("step", "repeat", "nan"):
+                self.behind = not (entry.kind == "checkpoint" and entry.value == self.start)
+            else:
+                extra = {"figures": entry.extra} if entry.extra else {}
+                getattr(self, f"_{entry.kind}")(entry.value, **extra)
 
     def check_stop(self) -> None:
         if self.run.stop_requested():
@@ -100,11 +121,12 @@ class Player:
         """Done by main(), which splits the list here."""
 
     def _step(self, step: int, figures: dict[str, Any] | None = None) -> None:
-        self.check_stop()
         row = dict(figures or {})
         phase = row.pop("phase", "grpo")
         self.step, self.row = step, {"phase": phase, **row}
-        self.run.append_metrics(phase, step, **row)
+        if not (self.behind and (phase == "sft" or step <= self.start)):
+            self.check_stop()
+            self.run.append_metrics(phase, step, **row)
 
     def _repeat(self, spec: dict[str, Any]) -> None:
         count, first = spec["count"], spec.get("step_from", 1)
@@ -119,7 +141,7 @@ class Player:
             self._step(first + i, figures)
 
     def _delay(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
+        end = time.monotonic() + (0 if self.behind else seconds)
         while (left := end - time.monotonic()) > 0:
             self.check_stop()
             time.sleep(min(0.1, left))
@@ -132,10 +154,10 @@ class Player:
         self.run.append_sample(**{"step": self.step, **fields})
 
     def _checkpoint(self, step: int) -> None:
-        folder = self.run.path / "checkpoints" / f"step-{step}"
+        folder = self.run.path / FOLDER / WRITING
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / "replay.json", {"step": step})
-        self.run.append_event("checkpoint", step=step, path=str(folder))
+        save(self.run, step, folder)
 
     def _warm_start(self, fields: dict[str, Any]) -> None:
         self.run.append_event("warm_start", **fields)

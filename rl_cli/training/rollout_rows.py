@@ -135,6 +135,17 @@ def sample_fields(rollout: Rollout) -> dict[str, Any]:
     }
 
 
+def task_result(rollout: Rollout) -> dict[str, Any]:
+    """A rollout of an evaluation as {"task_id", "correct", "reward"}; None where nobody could judge it."""
+    reward = rollout.reward
+    correct = reward.parts.get("correct") if reward else None
+    return {
+        "task_id": rollout.task.id,
+        "correct": None if correct is None else correct > 0.5,
+        "reward": reward.value if reward else None,
+    }
+
+
 def _answer(rollout: Rollout) -> str | float | None:
     """The task's answer, where its data has one that a file can hold."""
     answer = rollout.task.data.get("answer")

@@ -48,13 +48,17 @@ def build_trainer(
     on_checkpoint: OnCheckpoint,
     output_dir: Path,
     drop_weightless: bool = True,
+    tokens: int = 0,
 ) -> Any:
     """A GRPOTrainer whose train() runs config.grpo.steps steps.
+
+    After train(resume_from_checkpoint=FOLDER) the learning rate is the config's, not the checkpoint's.
 
     Args:
         output_dir: Where TRL writes `checkpoint-<step>` folders.
         drop_weightless: Leave rows with advantage 0 out of the forward and backward pass, where that changes
             nothing but the order in which floats are added.
+        tokens: Sampled by the steps before a checkpoint that it goes on from.
     """
     from datasets import Dataset
     from transformers import PrinterCallback, TrainerCallback
@@ -121,7 +125,15 @@ def build_trainer(
     class Watch(TrainerCallback):
         trainer: Any = None
         started = 0.0
-        tokens = 0
+
+        def __init__(self) -> None:
+            self.tokens = tokens
+
+        def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            scheduler = kwargs["lr_scheduler"]
+            scheduler.base_lrs = [grpo.learning_rate for _ in scheduler.base_lrs]
+            for group in kwargs["optimizer"].param_groups:
+                group["initial_lr"] = group["lr"] = grpo.learning_rate
 
         def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             self.started = time.perf_counter()

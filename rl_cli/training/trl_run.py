@@ -1,4 +1,7 @@
-"""One training run inside its worker: warm start, evaluation, GRPO, evaluation."""
+"""One training run inside its worker: warm start, evaluation, GRPO, evaluation.
+
+A run that is resumed from a checkpoint takes the same way; what its files hold already is not done again.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,16 @@ from environments.catalogue import load_environment
 from rl_cli.config.tree import RunConfig
 from rl_cli.core.errors import WorkFailed
 from rl_cli.core.extras import require_extra
+from rl_cli.core.files import read_jsonl, write_atomic
+from rl_cli.core.json_text import to_json
+from rl_cli.runs.checkpoints import FOLDER, WRITING
+from rl_cli.runs.retention import grpo_rows, validations
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.training import warm_start
 from rl_cli.training.evaluation import Rollouts, training_batches
 from rl_cli.training.models import Loaded, load_pretrained, load_tiny, load_weights, make_policy
-from rl_cli.training.rollout_rows import pick_samples, sample_fields
+from rl_cli.training.rollout_rows import pick_samples, sample_fields, task_result
+from rl_cli.training.saving import save
 from rl_cli.training.trl_adapter import Decision, build_trainer, vllm_engine
 
 
@@ -77,9 +85,16 @@ def _warm_started(run: RunDir, config: RunConfig, env: Environment) -> Loaded:
     """The tiny model where GRPO starts, with the figures of its warm start written into the run."""
     from rl_cli.training.tiny_model import TinyConfig, build_model
 
+    resume = run.resume()
+    told = resume is not None and resume.checkpoint is not None  # its figures are in the run already
+
+    def note(step: int, figures: dict[str, Any]) -> None:
+        if not told:
+            run.append_metrics("sft", step, **figures)
+
     watcher = warm_start.Watcher(
         phase=lambda name: run.append_event("phase", name=name),
-        figures=lambda step, figures: run.append_metrics("sft", step, **figures),
+        figures=note,
         event=run.append_event,
         should_stop=lambda: run.stop_requested() is not None,
     )
@@ -87,31 +102,47 @@ def _warm_started(run: RunDir, config: RunConfig, env: Environment) -> Loaded:
     if start.source == "cache":
         for row in start.figures:
             figures = {k: v for k, v in row.items() if k != "step"}
-            run.append_metrics("sft", row["step"], cached=True, **figures)
-    run.append_event(
-        "warm_start",
-        source=start.source,
-        path=str(start.path),
-        steps=start.steps,
-        gate=start.gate,
-        note=warm_start.NOTE if start.steps else "There was no warm start (sft.steps is 0).",
-    )
+            note(row["step"], {"cached": True, **figures})
+    if not told:
+        run.append_event(
+            "warm_start",
+            source=start.source,
+            path=str(start.path),
+            steps=start.steps,
+            gate=start.gate,
+            note=warm_start.NOTE if start.steps else "There was no warm start (sft.steps is 0).",
+        )
     run.append_event("phase", name="evaluation")
     loaded = load_tiny(start.path)
     blank = Loaded(build_model(TinyConfig(), config.seed), loaded.tokenizer, tiny=True)
     with Rollouts(env, make_policy(blank, "untrained"), config.grpo, config.seed) as rollouts:
-        _evaluate(run, rollouts, "untrained", config.evaluation.test_tasks, step=0)
+        _evaluate_once(run, rollouts, "untrained", config.evaluation.test_tasks)
     return loaded
 
 
+def _evaluate_once(run: RunDir, rollouts: Rollouts, which: str, count: int) -> None:
+    """What is measured before GRPO, unless an earlier attempt measured it on the same tasks."""
+    tasks = {task.id for task in rollouts.tasks("test", count)}
+    if {row["task_id"] for row in read_jsonl(_per_task(run, which))} != tasks:
+        _evaluate(run, rollouts, which, count, step=0)
+
+
+def _per_task(run: RunDir, which: str) -> Path:
+    return run.path / "evaluations" / f"{which}.jsonl"
+
+
 def _evaluate(run: RunDir, rollouts: Rollouts, which: str, count: int, step: int) -> float:
-    """Evaluates, writes the event, and returns the accuracy."""
+    """Evaluates, writes the event and, on the test split, each task's result; returns the accuracy."""
     split: Split = "validation" if which == "validation" else "test"
     result = rollouts.evaluate(split, count)
     accuracy = round(result.accuracy or 0.0, 6)
     run.append_event(
         "evaluation", which=which, split=split, n=result.n, accuracy=accuracy, step=step, errors=result.errors
     )
+    if split == "test":
+        path = _per_task(run, which)
+        path.parent.mkdir(exist_ok=True)
+        write_atomic(path, "".join(to_json(task_result(r)) + "\n" for r in result.rollouts))
     print(f"{which} ({split}, {result.n} tasks) at step {step}: {accuracy}", flush=True)
     return accuracy
 
@@ -129,16 +160,18 @@ class _Training:
             rollouts,
             batches,
         )
-        self.step = 0
-        self.best: tuple[float, int] = (-1.0, 0)
+        resume = run.resume()
+        self.start = resume.checkpoint if resume else None
+        self.step = resume.step if resume else 0
+        self.best = max(((accuracy, step) for step, accuracy in validations(run).items()), default=(-1.0, 0))
         self.groups: list[ScoredGroup] = []
-        self.checkpoints = run.path / "checkpoints"
+        self.checkpoints = run.path / FOLDER
 
     def go(self) -> tuple[str, str]:
         from transformers import set_seed
 
         tests = self.config.evaluation.test_tasks
-        _evaluate(self.run, self.rollouts, "initial", tests, step=0)
+        _evaluate_once(self.run, self.rollouts, "initial", tests)
         set_seed(self.config.seed)  # a run does not depend on whether its warm start came from the cache
         self.run.append_event("phase", name="grpo")
         trainer = build_trainer(
@@ -147,11 +180,15 @@ class _Training:
             self.collect,
             self.on_step,
             self.on_checkpoint,
-            self.checkpoints / ".writing",
+            self.checkpoints / WRITING,
+            tokens=next(reversed([row["tokens"] for _, row in grpo_rows(self.run)]), 0),
         )
         if engine := vllm_engine(trainer):
             self.rollouts.sampler = make_policy(self.loaded, self.rollouts.policy.name, engine)
-        trainer.train()
+        if self.start and self.step >= self.config.grpo.steps:
+            load_weights(self.loaded, self.start)
+        else:
+            trainer.train(resume_from_checkpoint=str(self.start) if self.start else None)
 
         self.run.append_event("phase", name="evaluation")
         _evaluate(self.run, self.rollouts, "final", tests, step=self.step)
@@ -166,7 +203,7 @@ class _Training:
         return "finished", f"all {self.step} steps done"
 
     def collect(self, numbers: Sequence[int]) -> list[ScoredGroup]:
-        self.groups = self.rollouts.groups(self.batches.take(numbers))
+        self.groups = self.rollouts.groups(self.batches.take(numbers), step=self.step + 1)
         return self.groups
 
     def on_step(self, step: int, figures: dict[str, Any]) -> Decision:
@@ -199,10 +236,7 @@ class _Training:
         return Decision(save=due or improved or stop, stop=stop)
 
     def on_checkpoint(self, step: int, folder: Path) -> None:
-        """A checkpoint gets its name once it is complete."""
-        target = self.checkpoints / f"step-{step}"
-        folder.rename(target)
-        self.run.append_event("checkpoint", step=step, path=str(target))
+        save(self.run, step, folder)
 
     def _repeat_final_as_best(self) -> None:
         final = next(
@@ -210,3 +244,4 @@ class _Training:
         )
         fields = {name: final[name] for name in ("split", "n", "accuracy", "step", "errors")}
         self.run.append_event("evaluation", which="best", **fields)
+        write_atomic(_per_task(self.run, "best"), _per_task(self.run, "final").read_bytes())

@@ -1,0 +1,211 @@
+"""Going on with a run that is over: in its own directory, from its last good checkpoint.
+
+What came after that checkpoint is moved to attempts/<n>/, so that no step is in the figures twice. Every
+stage can be done again: whoever is killed in the middle has left a run that is over as before, and the next
+resume does it all anew.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rl_cli.core.errors import BadUsage
+from rl_cli.core.files import explain_os_error, read_jsonl, write_atomic, write_json
+from rl_cli.core.settings import load_settings
+from rl_cli.runs import checkpoints
+from rl_cli.runs.attempts import NAME
+from rl_cli.runs.backends import prepare
+from rl_cli.runs.jsonl_cut import cut_lines
+from rl_cli.runs.launch import attach_run, start_supervisor
+from rl_cli.runs.resume_plan import Plan, make_plan
+from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.settle import settle
+from rl_cli.runs.state_file import NO_EVALUATION, StateWriter, is_over, set_reserve_aside
+from rl_cli.runs.times import now_text
+from rl_cli.spending.gate import RunSpending, reserve_run
+from rl_cli.spending.rates import rate_here
+
+if TYPE_CHECKING:
+    from rl_cli.config.tree import RunConfig
+
+LOCK_SECONDS = 10.0
+"""A supervisor that has written the end still holds the lock while it writes the report."""
+CUT = ("metrics.jsonl", "samples.jsonl")
+OF_THE_END = ("evaluations/best.jsonl", "evaluations/final.jsonl", "stop.json")
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """What became of a resume."""
+
+    run: RunDir
+    attached: bool
+    """The trainer was still there and got a new supervisor; nothing was put back."""
+    attempt: int
+    step: int
+    """The step that it goes on from; 0: it begins at the beginning."""
+    checkpoint: Path | None
+    notes: list[str]
+    """What a person should know: checkpoints that could not be used, and why."""
+
+
+def resume_run(
+    run: RunDir, changes: Mapping[str, Any] | None = None, session: str | None = None, timeout: float = 15
+) -> Resumed:
+    """Starts the next attempt of a run that is over; a trainer that still runs gets a new supervisor instead.
+
+    Args:
+        run: The run.
+        changes: Dotted field -> value, from here on; only fields that may change in the middle of a run.
+        session: Of the conversation that resumes it: its budget counts too.
+        timeout: Seconds that the supervisor may take to own the run.
+
+    Raises:
+        BadUsage: It goes on already, has nothing left to do, or a change is not possible.
+        Refused: A budget does not allow it.
+        WorkFailed: The supervisor did not come up; the run is kept, as failed.
+    """
+    state = settle(run)
+    if state["state"] == "lost" and not is_over(state):
+        if changes:
+            raise BadUsage(
+                f"the trainer of {run.id} still runs, so nothing can be changed",
+                f"resume it without changes, or stop it first: rl-cli runs stop {run.id}",
+            )
+        attach_run(run, timeout)
+        state = run.state()
+        return Resumed(run, True, state.get("attempt") or 1, state.get("step") or 0, None, [])
+    try:
+        with run.locked(timeout=LOCK_SECONDS if is_over(state) else 0) as writer:
+            plan, config = make_plan(run, writer.state, changes or {})
+            if config.backend.name == "trl":  # a replay has its file with it
+                prepare(config)
+            reserved = _reserve(run, plan, config, session)
+            try:
+                put_back(run, writer, plan, config, reserved)
+            except BaseException:
+                RunSpending(run.home, run.id, reserved).close(0)
+                raise
+    except TimeoutError:
+        raise BadUsage(
+            f"{run.id} goes on already, or is being resumed at this moment", f"rl-cli runs watch {run.id}"
+        ) from None
+    except OSError as error:
+        raise explain_os_error(error, run.path) from error
+    start_supervisor(run, timeout)
+    return Resumed(run, False, plan.attempt, plan.step, plan.checkpoint, plan.notes)
+
+
+def _reserve(run: RunDir, plan: Plan, config: RunConfig, session: str | None) -> dict[str, Any]:
+    """Reserves what the rest of the run is expected to take."""
+    settings = load_settings()
+    rate = rate_here(config, settings)
+    return reserve_run(plan.rest_of(config, rate), run.home, settings, rate, session)
+
+
+def put_back(
+    run: RunDir, writer: StateWriter, plan: Plan, config: RunConfig, reserved: Mapping[str, Any]
+) -> None:
+    """Makes the directory what it was after the plan's step, in state `created`."""
+    for stage in STAGES:
+        stage(run, plan)
+    set_reserve_aside(run.path)
+    now = now_text()
+    fresh = dict.fromkeys(("started", "running_since", "ended", "supervisor", "heartbeat", "phase"))
+    fresh |= dict.fromkeys(("verdict", "rule", "last_log_lines"))
+    known = {**NO_EVALUATION, **(writer.state.get("eval") or {})}
+    writer.move(
+        "created",
+        None,
+        **fresh,
+        resumed=now,
+        attempt=plan.attempt,
+        seconds_before=plan.seconds_before,
+        processes={},
+        step=plan.step,
+        total_steps=config.grpo.steps,
+        eval={**known, "best": None, "final": None},
+        spending=dict(reserved),
+    )
+
+
+def _keep_attempt(run: RunDir, plan: Plan) -> None:
+    """Copies what ended with the last attempt to attempts/<n>/; what an earlier try put there stays."""
+    folder = run.path / "attempts" / str(plan.attempt - 1)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in CUT:
+        _, cut = cut_lines(run.path / name, plan.keeps)
+        path = folder / name
+        earlier = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+        known = set(earlier)
+        if new := [line for line in cut if line not in known]:
+            write_atomic(path, b"".join(new + earlier))
+    names = ["state.json", *OF_THE_END]
+    names += [str(path.relative_to(run.path)) for path in _said_by_workers(run)]
+    for name in names:
+        source, target = run.path / name, folder / name
+        if source.is_file() and not target.exists():
+            target.parent.mkdir(exist_ok=True)
+            write_atomic(target, source.read_bytes())
+
+
+def _decide(run: RunDir, plan: Plan) -> None:
+    record = {
+        "attempt": plan.attempt,
+        "checkpoint": str(plan.checkpoint.relative_to(run.path)) if plan.checkpoint else None,
+        "step": plan.step,
+        "changes": plan.changes,
+        "time": now_text(),
+    }
+    write_json(run.path / NAME, record)
+
+
+def _drop_checkpoints(run: RunDir, plan: Plan) -> None:
+    """Those after the plan's: damaged, or written when the figures were no numbers any more."""
+    checkpoints.sweep(run.path)
+    for one in checkpoints.all_checkpoints(run.path):
+        if one.step > plan.step or plan.checkpoint is None:
+            checkpoints.remove(one.path)
+
+
+def _cut_figures(run: RunDir, plan: Plan) -> None:
+    for name in CUT:
+        kept, cut = cut_lines(run.path / name, plan.keeps)
+        if cut:
+            write_atomic(run.path / name, b"".join(kept))
+
+
+def _forget_the_end(run: RunDir, plan: Plan) -> None:
+    for name in OF_THE_END:
+        (run.path / name).unlink(missing_ok=True)
+    for path in _said_by_workers(run):
+        path.unlink(missing_ok=True)
+    if plan.checkpoint is None:
+        shutil.rmtree(run.path / "evaluations", ignore_errors=True)
+
+
+def _tell(run: RunDir, plan: Plan) -> None:
+    """The event, once."""
+    checkpoint = str(plan.checkpoint.relative_to(run.path)) if plan.checkpoint else None
+    event = {"attempt": plan.attempt, "step": plan.step, "checkpoint": checkpoint, "changes": plan.changes}
+    told = [e for e in read_jsonl(run.path / "events.jsonl") if e.get("kind") == "resumed"]
+    if not told or {name: told[-1].get(name) for name in event} != event:
+        run.append_event("resumed", **event, notes=plan.notes)
+
+
+def _said_by_workers(run: RunDir) -> list[Path]:
+    return [path for name in ("exit", "ready") for path in (run.path / name).glob("*.json")]
+
+
+STAGES: tuple[Callable[[RunDir, Plan], None], ...] = (
+    _keep_attempt,
+    _decide,
+    _drop_checkpoints,  # before the figures that say why they cannot be used
+    _cut_figures,
+    _forget_the_end,
+    _tell,
+)
