@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from rl_cli.cli.display import JsonDisplay, TextDisplay
+from rl_cli.cli.live_watch import LiveWatch, is_live_terminal
 from rl_cli.cli.output import say
 from rl_cli.runs.follow import Follower, must_exist
 from rl_cli.runs.outcome import is_incomplete, text_summary
@@ -17,7 +18,7 @@ LOOK_EVERY_SECONDS = 0.25
 
 
 def watch_run(run: Any, as_json: bool) -> None:
-    """Prints what happens, a line per event.
+    """Shows what happens: a block that is repainted on a terminal, else a line per event.
 
     Args:
         run: A RunDir.
@@ -28,13 +29,13 @@ def watch_run(run: Any, as_json: bool) -> None:
         WorkFailed: Its directory was deleted meanwhile.
     """
     follower = Follower(run)
-    display = JsonDisplay(sys.stdout) if as_json else TextDisplay(sys.stdout)
+    display: LiveWatch | _Lines
+    display = LiveWatch(follower) if is_live_terminal() and not as_json else _Lines(as_json)
     try:
         while True:
             news = follower.news()
             must_exist(run)
-            for event in news:
-                display.on_progress(event)
+            display.show(news)
             if follower.over:
                 break
             time.sleep(LOOK_EVERY_SECONDS)
@@ -46,3 +47,17 @@ def watch_run(run: Any, as_json: bool) -> None:
         say(text_summary(run))
     if is_incomplete(follower.state):
         raise typer.Exit(1)
+
+
+class _Lines:
+    """A line per event: on a pipe, or as JSON."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._display = JsonDisplay(sys.stdout) if as_json else TextDisplay(sys.stdout)
+
+    def show(self, news: list[dict[str, Any]]) -> None:
+        for event in news:
+            self._display.on_progress(event)
+
+    def end_turn(self) -> None:
+        self._display.end_turn()
