@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 AXES = ("time", "phase", "step")
+SMOOTH = 10
+"""Points whose mean the extremes of a curve are looked for in."""
 TEXT_NUMBERS = ("NaN", "Infinity", "-Infinity")
 
 
@@ -25,12 +27,22 @@ def as_number(value: Any) -> float | None:
 
 
 class Curve:
-    """One figure: a value for each of some steps, in rising order."""
+    """One figure: a value for each of some steps, in rising order.
+
+    Its extremes are kept up to date, so that no question costs more for a longer run; a cut costs one pass.
+    """
 
     def __init__(self) -> None:
         self.steps = array("q")
         self.values = array("d")
+        self._forget()
+
+    def _forget(self) -> None:
         self._best: int | None = None
+        self._smoothed = 0
+        """Points that `_highest` and `_lowest` take into account."""
+        self._highest: tuple[int, float] | None = None
+        self._lowest: tuple[int, float] | None = None
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -41,24 +53,73 @@ class Curve:
             self.cut(step)
         self.steps.append(step)
         self.values.append(value)
-        if math.isfinite(value) and (self._best is None or value > self.values[self._best]):
-            self._best = len(self.values) - 1
+        self._look_at(len(self.values) - 1)
+
+    def put(self, step: int, value: float) -> None:
+        """Sets the point of one step, wherever it is; the others stay."""
+        i = bisect_left(self.steps, step)
+        if i == len(self.steps):
+            self.add(step, value)
+        elif self.steps[i] != step:
+            self.steps.insert(i, step)
+            self.values.insert(i, value)
+            self._look_again()
+        elif self.values[i] != value:
+            self.values[i] = value
+            self._look_again()
 
     def cut(self, step: int) -> None:
         """Forgets every point at `step` or after it."""
         keep = bisect_left(self.steps, step)
-        del self.steps[keep:], self.values[keep:]
-        if self._best is not None and self._best >= keep:
-            finite = [i for i, value in enumerate(self.values) if math.isfinite(value)]
-            self._best = max(finite, key=lambda i: self.values[i], default=None)
+        if keep < len(self.steps):
+            del self.steps[keep:], self.values[keep:]
+            self._look_again()
+
+    def _look_again(self) -> None:
+        self._forget()
+        for i in range(len(self.values)):
+            self._look_at(i)
+
+    def _look_at(self, i: int) -> None:
+        value = self.values[i]
+        if math.isfinite(value) and (self._best is None or value > self.values[self._best]):
+            self._best = i
+
+    def _smooth(self) -> None:
+        """Takes the points that are new since the last time into the extremes of the means."""
+        for end in range(max(self._smoothed + 1, SMOOTH), len(self.values) + 1):
+            window = self.values[end - SMOOTH : end]
+            if not all(map(math.isfinite, window)):
+                continue
+            mean = math.fsum(window) / SMOOTH
+            if self._highest is None or mean > self._highest[1]:
+                self._highest = (self.steps[end - 1], mean)
+            if self._lowest is None or mean < self._lowest[1]:
+                self._lowest = (self.steps[end - 1], mean)
+        self._smoothed = len(self.values)
 
     def best(self) -> tuple[int, float] | None:
         """(step, value) of the highest finite value, the earliest of equals; None where there is none."""
         return None if self._best is None else (self.steps[self._best], self.values[self._best])
 
-    def last(self, count: int) -> list[float]:
-        """The finite ones of the newest `count` values, oldest first."""
-        return [value for value in self.values[-count:] if math.isfinite(value)] if count > 0 else []
+    def since_best(self) -> int:
+        """Points after the highest one; 0 where there is none."""
+        return 0 if self._best is None else len(self.values) - 1 - self._best
+
+    def highest(self) -> tuple[int, float] | None:
+        """(last step, mean) of those SMOOTH points in a row whose mean is highest; None for fewer points."""
+        self._smooth()
+        return self._highest
+
+    def lowest(self) -> tuple[int, float] | None:
+        """(last step, mean) of those SMOOTH points in a row whose mean is lowest; None for fewer points."""
+        self._smooth()
+        return self._lowest
+
+    def last(self, count: int, before: int = 0) -> list[float]:
+        """The finite ones of the newest `count` values, oldest first; without the `before` newest of all."""
+        end = len(self.values) - before
+        return [value for value in self.values[max(0, end - count) : max(0, end)] if math.isfinite(value)]
 
     def first(self, count: int) -> list[float]:
         """The finite ones of the oldest `count` values."""
@@ -92,7 +153,7 @@ class Curves:
         self.steps = Curve()
         """Every step that has a row; its values mean nothing."""
         self.not_finite: list[NotFinite] = []
-        """Figures that were not finite, oldest first."""
+        """Where each figure was not finite for the first time, oldest first."""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -112,7 +173,7 @@ class Curves:
             if name not in self.by_name:
                 self.by_name[name] = Curve()
             self.by_name[name].add(step, value)
-            if not math.isfinite(value):
+            if not math.isfinite(value) and all(name != one.name for one in self.not_finite):
                 self.not_finite.append(NotFinite(step, name, value))
 
     def cut(self, step: int) -> None:

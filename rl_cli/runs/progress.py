@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rl_cli.core.files import tail_jsonl
-from rl_cli.runs.curves import Curves, as_number
+from rl_cli.runs.curves import Curve, Curves, as_number
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import NO_EVALUATION
 from rl_cli.runs.times import seconds_of
@@ -44,11 +44,13 @@ class Progress:
         self.last_row: Row = {}
         self.phase: str | None = None
         self.eval: dict[str, Any] = dict(NO_EVALUATION)
-        self.validations: dict[int, float] = {}
+        self.validations = Curve()
+        """Accuracy on the validation split."""
+        self.checkpoint: int | None = None
+        """Step of the newest checkpoint."""
         self.alerts: list[Row] = []
         self.wandb_url: str | None = None
         self._recent: deque[Row] = deque(maxlen=PACE_ROWS)
-        self.recent: deque[Row] = deque(maxlen=600)  # TODO(health): rules on curves
 
     @property
     def step(self) -> int:
@@ -65,6 +67,8 @@ class Progress:
                 self._evaluation(event)
             elif kind == "alert":
                 self.alerts.append({k: v for k, v in event.items() if k != "kind"})
+            elif kind == "checkpoint" and isinstance(event.get("step"), int):
+                self.checkpoint = event["step"]
             elif kind == "resumed":
                 self._resumed(event.get("step"))
             elif kind == "wandb" and event.get("url"):
@@ -74,7 +78,6 @@ class Progress:
 
     def _row(self, row: Row) -> None:
         self.rows, self.last_row = self.rows + 1, row
-        self.recent.append(row)
         step = row.get("step")
         if not isinstance(step, int):
             return
@@ -87,13 +90,13 @@ class Progress:
             self._recent.append(row)
             accuracy = number(row, "accuracy/validation")
             if accuracy is not None:
-                self.validations[step] = accuracy
+                self.validations.put(step, accuracy)
 
     def _resumed(self, step: Any) -> None:
         """The run goes on from a checkpoint: what came after that is to be done again."""
         if isinstance(step, int):
             self.grpo.cut(step + 1)
-            self.validations = {s: v for s, v in self.validations.items() if s <= step}
+            self.validations.cut(step + 1)
             self.eval = {**self.eval, "best": None, "final": None}
 
     def _evaluation(self, event: Row) -> None:
@@ -102,7 +105,7 @@ class Progress:
             return
         if which == "validation":
             step = event.get("step")
-            self.validations[step if isinstance(step, int) else 0] = accuracy
+            self.validations.put(step if isinstance(step, int) else 0, accuracy)
         elif which in self.eval and which != "n":
             n = event.get("n")
             self.eval = {**self.eval, which: accuracy, "n": n if isinstance(n, int) and n else self.eval["n"]}

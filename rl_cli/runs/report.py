@@ -233,7 +233,7 @@ def _curves(run: RunDir, evaluation: dict[str, Any]) -> str:
     figures = [chart(CURVES[0][0], grpo[CURVES[0][1]].points())]
     if progress.validations:
         levels = [("initial (test)", evaluation["initial"])] if evaluation["initial"] is not None else []
-        points = [(float(step), value) for step, value in sorted(progress.validations.items())]
+        points = progress.validations.points()
         figures.append(chart("Validation accuracy", points, dots=True, levels=levels, bounds=(0.0, 1.0)))
     for title, name in CURVES[1:]:
         points = grpo[name].points()

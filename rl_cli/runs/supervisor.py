@@ -27,9 +27,12 @@ from rl_cli.core.own_process import redact_output
 from rl_cli.core.processes import ProcessIdentity, kill_tree, python_module
 from rl_cli.runs import children, health
 from rl_cli.runs.backends import WORKERS
+from rl_cli.runs.clock import SystemClock
 from rl_cli.runs.logs import last_lines, mask_logs, telling_line
 from rl_cli.runs.mirror_child import MirrorChild
 from rl_cli.runs.progress import Progress, Reader
+from rl_cli.runs.recent_samples import RecentSamples
+from rl_cli.runs.room import RoomWatch
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import StateWriter, ending_of, is_over
 from rl_cli.runs.times import now_text, seconds_of
@@ -42,8 +45,6 @@ TERMINATE_SECONDS = 5.0
 """How long a process may take to end after SIGTERM."""
 FULL_BYTES = 1_000_000
 """With less free than this, the disk is taken to be what a trainer died of."""
-REARM_ROWS = 20
-"""An alert is raised again only after its rule was silent for so many rows."""
 
 
 @dataclass
@@ -81,7 +82,9 @@ class Supervisor:
         self.began = self.grew = time.monotonic()
         self.sizes: tuple[int, ...] = ()
         self.last_beat = 0.0
-        self.last_seen: dict[str, int] = {}
+        self.gate = health.AlertGate(self.config.health.alerts.cooldown_steps)
+        self.samples = RecentSamples(run)
+        self.room = RoomWatch(run.path)
         self.told: dict[str, Any] | None = None
 
     def supervise(self) -> None:
@@ -139,6 +142,8 @@ class Supervisor:
             self.run.append_event("attached", supervisor=owner.pid, trainer=trainer.pid)
         self.spending.adopt(owner, trainer)
         self.mirror.adopt(known["processes"])
+        self._read()
+        self.gate.remember(self.progress.alerts, self.progress.rows)
 
     def _watch(self) -> None:
         """Until the trainer has ended."""
@@ -179,7 +184,8 @@ class Supervisor:
 
     def _running(self) -> None:
         self.grew = time.monotonic()
-        self.writer.move("running", None, running_since=now_text(), **self.progress.figures())
+        since = {"running_since": now_text(), "running_clock": SystemClock().now().to_dict()}
+        self.writer.move("running", None, **since, **self.progress.figures())
 
     def tell_to_end(self, number: int) -> None:
         """A signal means stop. The request is kept here too: on a full disk it may not get into a file."""
@@ -212,20 +218,22 @@ class Supervisor:
         now = time.monotonic()
         if self.verdict or not (news or now - self.last_beat >= HEARTBEAT_SECONDS):
             return
-        view = health.View(
-            limits=self.limits,
-            rows=list(self.progress.recent),
-            validations=sorted(self.progress.validations.items()),
+        view = health.view_of(
+            self.progress,
+            self.limits,
             now=time.time(),
             running_seconds=now - self.began + (self.writer.state.get("seconds_before") or 0.0),
             quiet_seconds=now - self.grew,
             refused=self.refused,
+            samples=self.samples.read(),
+            **self.room.look(now),
         )
-        for finding in health.inspect(view):
-            if finding.verdict:
-                self._decide(finding)
-                return
-            self._alert(finding)
+        findings = health.inspect(view)
+        if findings and findings[0].verdict:
+            self._decide(findings[0])
+            return
+        for finding in self.gate.passed(findings, self.progress.rows):
+            self._raise_alert(finding)
 
     def _decide(self, finding: health.Finding) -> None:
         assert finding.verdict
@@ -249,17 +257,9 @@ class Supervisor:
             self.trainer.ended(1.0)
         self.forced = True
 
-    def _alert(self, finding: health.Finding) -> None:
-        row = self.progress.rows
-        seen = self.last_seen.get(finding.rule)
-        self.last_seen[finding.rule] = row
-        if seen is None or row - seen > REARM_ROWS:
-            self._raise_alert(finding)
-
     def _raise_alert(self, finding: health.Finding) -> None:
-        fields = {"rule": finding.rule, "message": finding.message, "action": finding.action}
         with suppress(OSError):
-            self.run.append_event("alert", **fields, figures=finding.figures)
+            self.run.append_event("alert", **health.alert_fields(finding))
 
     def _beat(self, news: bool) -> None:
         if news or time.monotonic() - self.last_beat >= HEARTBEAT_SECONDS:
@@ -329,6 +329,8 @@ def limits_of(config: Any, rate: Rate, total_steps: int | None = None) -> health
         deadline=seconds_of(config.budget.deadline),
         batch_size=config.grpo.batch_size,
         total_steps=total_steps or config.grpo.steps,
+        checkpoint_every=config.grpo.checkpoint_every if config.backend.name == "trl" else None,
+        alerts=section.alerts,
     )
 
 
