@@ -7,13 +7,15 @@ from typing import Any
 from rl_cli.cli.output import print_fields, print_json, say
 
 
-def show_run(run: Any, as_json: bool) -> None:
-    """Prints state, progress, accuracy, what it took, alerts.
+def show_run(run: Any, as_json: bool, plot: bool | None = None) -> None:
+    """Prints state, progress, accuracy, what it took, alerts, curves.
 
     Args:
         run: A RunDir.
         as_json: One JSON object, the same as `runs list` prints; costs are in `rl-cli costs --run`.
+        plot: Whether to draw curves; default: on a terminal.
     """
+    from rl_cli.cli.run_plots import plots_wanted, print_plots
     from rl_cli.spending.gate import spent_on
     from rl_cli.spending.units import in_words
 
@@ -33,4 +35,7 @@ def show_run(run: Any, as_json: bool) -> None:
         print("\nnewest figures")
         print_fields({f"  {name}": value for name, value in figures.items() if name != "time"})
     for alert in alerts:
-        say(f"\nalert ({alert['rule']}): {alert['message']}\n  {alert['action']}")
+        kind = ", ".join(map(str, filter(None, (alert["rule"], alert.get("severity")))))
+        say(f"\nalert ({kind}): {alert['message']}\n  {alert['action']}")
+    if plots_wanted(plot):
+        print_plots([run])

@@ -22,6 +22,9 @@ app = group("Training runs: start one, see how it goes, stop it, read what came 
 RunArgument = Annotated[
     str, typer.Argument(metavar="RUN", help="Its id, a unique beginning of it, or 'latest'.")
 ]
+PlotOption = Annotated[
+    bool | None, typer.Option("--plot/--no-plot", help="Draw curves; default: on a terminal.")
+]
 LOOK_EVERY_SECONDS = 0.25
 
 
@@ -56,11 +59,11 @@ def _row(row: dict[str, Any]) -> list[Any]:
 
 
 @app.command("show")
-def show_command(run: RunArgument, json_: JsonOption = False) -> None:
-    """Show one run: state, progress, accuracy, what it took, alerts."""
+def show_command(run: RunArgument, json_: JsonOption = False, plot: PlotOption = None) -> None:
+    """Show one run: state, progress, accuracy, what it took, alerts, curves."""
     from rl_cli.cli.run_details import show_run
 
-    show_run(_find(run), json_)
+    show_run(_find(run), json_, plot)
 
 
 @app.command("start")

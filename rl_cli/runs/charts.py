@@ -1,16 +1,30 @@
-"""Curves as SVG text, without a script or a font of their own. Colours come from the page's CSS variables."""
+"""Curves as SVG text, without a script or a font of their own. Colours come from the page's CSS."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
+
+from rl_cli.runs.thinning import Point, thin
 
 WIDTH, HEIGHT = 360, 190
 LEFT, RIGHT, TOP, BOTTOM = 54, 12, 12, 26
-MOST_POINTS = 600
+MOST_POINTS = 4 * (WIDTH - LEFT - RIGHT)
+"""Of one curve: four for each column of the picture."""
+COLOURS = 6
+"""Curves that can be told apart in one chart: classes c0, c1, ... of the page's style."""
 
-Point = tuple[float, float]
+
+@dataclass(frozen=True)
+class Series:
+    """One curve of a chart."""
+
+    points: Sequence[Point]
+    """(step, value), steps rising; a value that is not finite interrupts the curve and is marked."""
+    name: str = ""
+    """Whose it is, where there are several."""
 
 
 def chart(
@@ -19,6 +33,7 @@ def chart(
     *,
     dots: bool = False,
     levels: Sequence[tuple[str, float]] = (),
+    start: tuple[str, float] | None = None,
     bounds: tuple[float, float] | None = None,
 ) -> str:
     """One curve as a <figure>.
@@ -28,59 +43,50 @@ def chart(
         points: (step, value), steps rising; a value that is not finite interrupts the curve and is marked.
         dots: Draw every point, with its value as a tooltip: for few points.
         levels: (label, value) of horizontal lines to compare with.
+        start: (label, value) of what was measured at step 0 in another way than the curve.
         bounds: Lowest and highest value of the axis; default: what the values need.
     """
+    return overlaid(title, [Series(points)], dots=dots, levels=levels, start=start, bounds=bounds)
+
+
+def overlaid(
+    title: str,
+    series: Sequence[Series],
+    *,
+    dots: bool = False,
+    levels: Sequence[tuple[str, float]] = (),
+    start: tuple[str, float] | None = None,
+    bounds: tuple[float, float] | None = None,
+) -> str:
+    """Several curves over the same steps as a <figure>; the arguments are those of `chart`."""
+    drawn = [Series(thin(one.points, MOST_POINTS), one.name) for one in series]
+    points = [point for one in drawn for point in one.points]
     known = [(x, y) for x, y in points if math.isfinite(y)]
-    broken = len(known) < len(points)
+    broken = [(x, y) for x, y in points if not math.isfinite(y)]
+    head = f"<figcaption>{escape(title)}{_latest(series)}</figcaption>"
     if not known:
         what = "no finite figures" if broken else "no figures"
-        return _figure(title, points, f'<p class="none">{what}</p>')
-    low, high = bounds or _bounds([*(y for _, y in known), *(y for _, y in levels)])
-    first, last = points[0][0], points[-1][0]
-
-    def x_of(x: float) -> float:
-        return LEFT + (x - first) / ((last - first) or 1) * (WIDTH - LEFT - RIGHT)
-
-    def y_of(y: float) -> float:
-        return HEIGHT - BOTTOM - (y - low) / ((high - low) or 1) * (HEIGHT - TOP - BOTTOM)
-
-    parts = []
-    for tick in ticks(low, high, 4):
-        y = y_of(tick)
-        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text class="tick" x="{LEFT - 6}" y="{y + 3.5:.1f}" text-anchor="end">{tick:g}</text>')
-    for tick in ticks(first, last, 5):
-        if tick == int(tick):
-            x = x_of(tick)
-            parts.append(
-                f'<text class="tick" x="{x:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{tick:g}</text>'
-            )
-    parts.append(f'<text class="tick" x="4" y="{HEIGHT - 8}">step</text>')
+        return f'<figure>{head}<p class="none">{what}</p></figure>'
+    extra = [y for _, y in levels] + ([start[1]] if start else [])
+    low, high = bounds or bounds_of([*(y for _, y in known), *extra])
+    frame = _Frame(*steps_of([x for x, _ in points], from_zero=start is not None), low, high)
+    parts = frame.axes()
     for label, value in levels:
-        y = y_of(value)
+        y = frame.y(value)
         parts.append(f'<line class="level" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(
             f'<text class="tick" x="{WIDTH - RIGHT}" y="{y - 4:.1f}" text-anchor="end">{escape(label)}</text>'
         )
-    parts += [_line([(x_of(x), y_of(y)) for x, y in run]) for run in _unbroken(thin(points))]
-    if dots or len(known) == 1:
-        parts += [
-            f'<circle class="dot" cx="{x_of(x):.1f}" cy="{y_of(y):.1f}" r="3">'
-            f"<title>step {x:g}: {y:.4g}</title></circle>"
-            for x, y in known
-        ]
-    parts += [
-        f'<text class="broken" x="{x_of(x):.1f}" y="{TOP + 8}" text-anchor="middle">✕'
-        f"<title>step {x:g}: not a finite number</title></text>"
-        for x, y in points
-        if not math.isfinite(y)
-    ]
-    label = f"{title}: " + ", ".join(f"{y:.4g} at step {x:g}" for x, y in (points[0], points[-1]))
-    svg = (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
-    )
+    for i, one in enumerate(drawn):
+        parts += frame.curve(one.points, f"c{i % COLOURS}", dots)
+    if start:
+        parts.append(frame.dot(0.0, start[1], "dot hollow", f"{start[0]}: {start[1]:.4g}"))
+    parts += [frame.cross(x) for x, _ in broken]
+    told = (f"{one.name} {_ends(one.points)}".strip() for one in drawn if one.points)
+    label = escape(f"{title}: {'; '.join(told)}")
+    svg = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
     legend = '<p class="legend"><span class="bad">✕</span> not a finite number</p>' if broken else ""
-    return _figure(title, points, svg + legend)
+    return f"<figure>{head}{svg}{legend}</figure>"
 
 
 def ticks(low: float, high: float, count: int) -> list[float]:
@@ -94,25 +100,68 @@ def ticks(low: float, high: float, count: int) -> list[float]:
     return [round(i * step, 12) for i in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def thin(points: Sequence[Point], most: int = MOST_POINTS) -> list[Point]:
-    """At most about `most` points, keeping the lowest and the highest of each stretch, and every gap."""
-    if len(points) <= most:
-        return list(points)
-    size = math.ceil(len(points) / (most / 2))
-    kept: list[Point] = []
-    for start in range(0, len(points), size):
-        stretch = points[start : start + size]
-        broken = [p for p in stretch if not math.isfinite(p[1])]
-        whole = [p for p in stretch if math.isfinite(p[1])]
-        extremes = {min(whole, key=lambda p: p[1]), max(whole, key=lambda p: p[1])} if whole else set()
-        kept += sorted([*extremes, *broken], key=lambda p: p[0])
-    return kept
-
-
-def _bounds(values: list[float]) -> tuple[float, float]:
+def bounds_of(values: Sequence[float]) -> tuple[float, float]:
+    """Lowest and highest value of an axis that shows `values` with a margin; from 0 where that is near."""
     low, high = min(values), max(values)
     margin = (high - low) * 0.08 or abs(high) * 0.1 or 0.1
     return (0.0 if 0 <= low < (high - low) else low - margin), high + margin
+
+
+def steps_of(steps: Sequence[float], from_zero: bool = False) -> tuple[float, float]:
+    """First and last step of an axis: it begins at step 0 unless most of it would be empty."""
+    first, last = min(steps), max(steps)
+    return (0.0 if from_zero or first <= last / 2 or last < 2 else first), last
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Where steps and values lie in the picture."""
+
+    first: float
+    last: float
+    low: float
+    high: float
+
+    def x(self, step: float) -> float:
+        return LEFT + (step - self.first) / ((self.last - self.first) or 1) * (WIDTH - LEFT - RIGHT)
+
+    def y(self, value: float) -> float:
+        return HEIGHT - BOTTOM - (value - self.low) / ((self.high - self.low) or 1) * (HEIGHT - TOP - BOTTOM)
+
+    def axes(self) -> list[str]:
+        parts = []
+        for tick in ticks(self.low, self.high, 4):
+            y = self.y(tick)
+            parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+            parts.append(
+                f'<text class="tick" x="{LEFT - 6}" y="{y + 3.5:.1f}" text-anchor="end">{tick:g}</text>'
+            )
+        for tick in ticks(self.first, self.last, 5):
+            if tick == int(tick):
+                anchor = "end" if self.x(tick) > WIDTH - 24 else "middle"
+                parts.append(
+                    f'<text class="tick" x="{self.x(tick):.1f}" y="{HEIGHT - 8}" '
+                    f'text-anchor="{anchor}">{int(tick)}</text>'
+                )
+        return [*parts, f'<text class="tick" x="4" y="{HEIGHT - 8}">step</text>']
+
+    def curve(self, points: Sequence[Point], colour: str, dots: bool) -> list[str]:
+        parts = []
+        for run in _unbroken(points):
+            drawn = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in run)
+            parts.append(f'<polyline class="curve {colour}" points="{drawn}"/>')
+        finite = [(x, y) for x, y in points if math.isfinite(y)]
+        if dots or len(finite) == 1:
+            parts += [self.dot(x, y, f"dot {colour}", f"step {x:g}: {y:.4g}") for x, y in finite]
+        return parts
+
+    def dot(self, step: float, value: float, kind: str, told: str) -> str:
+        place = f'cx="{self.x(step):.1f}" cy="{self.y(value):.1f}"'
+        return f'<circle class="{kind}" {place} r="3"><title>{escape(told)}</title></circle>'
+
+    def cross(self, step: float) -> str:
+        place = f'x="{self.x(step):.1f}" y="{TOP + 8}" text-anchor="middle"'
+        return f'<text class="broken" {place}>✕<title>step {step:g}: not a finite number</title></text>'
 
 
 def _unbroken(points: Sequence[Point]) -> list[list[Point]]:
@@ -125,14 +174,14 @@ def _unbroken(points: Sequence[Point]) -> list[list[Point]]:
     return [run for run in runs if len(run) > 1]
 
 
-def _line(points: list[Point]) -> str:
-    return f'<polyline class="curve" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in points)}"/>'
+def _ends(points: Sequence[Point]) -> str:
+    return ", ".join(f"{y:.4g} at step {x:g}" for x, y in (points[0], points[-1]))
 
 
-def _figure(title: str, points: Sequence[Point], body: str) -> str:
-    latest = ""
-    if points:
-        (step, value), bad = points[-1], not math.isfinite(points[-1][1])
-        shown = f"{'NaN' if math.isnan(value) else value} at step {step:g}" if bad else f"{value:.4g}"
-        latest = f'<span class="latest{" bad" if bad else ""}">{shown}</span>'
-    return f"<figure><figcaption>{escape(title)}{latest}</figcaption>{body}</figure>"
+def _latest(series: Sequence[Series]) -> str:
+    """The newest value, where there is one curve."""
+    if len(series) != 1 or not series[0].points:
+        return ""
+    (step, value), bad = series[0].points[-1], not math.isfinite(series[0].points[-1][1])
+    shown = f"{'NaN' if math.isnan(value) else value} at step {step:g}" if bad else f"{value:.4g}"
+    return f'<span class="latest{" bad" if bad else ""}">{shown}</span>'

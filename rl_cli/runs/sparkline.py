@@ -12,7 +12,7 @@ BROKEN = "✕"
 
 
 def sparkline(curve: Curve, width: int) -> str:
-    """The whole curve in at most `width` characters: each is the mean of a stretch, from lowest to highest."""
+    """The whole curve in at most `width` characters; each is the mean of a stretch."""
     count = len(curve)
     columns = min(width, count)
     stretches = [curve.values[i * count // columns : (i + 1) * count // columns] for i in range(columns)]

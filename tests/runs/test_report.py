@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rl_cli.core.files import write_json
-from rl_cli.runs.charts import chart, thin, ticks
+from rl_cli.runs.charts import chart, ticks
 from rl_cli.runs.outcome import (
     checkpoints,
     gain_interval,
@@ -218,15 +218,6 @@ def test_curves_break_at_what_is_not_finite_and_mark_it() -> None:
     assert "no finite figures" in chart("dead at once", [(1, float("nan"))])
     assert "no figures" in chart("empty", [])
     assert "<circle" in chart("one", [(1, 2.0)])
-
-
-def test_thinning_keeps_extremes_and_gaps() -> None:
-    points = [(float(i), 0.0) for i in range(10_000)]
-    points[1234], points[5678] = (1234.0, 9.0), (5678.0, float("nan"))
-    kept = thin(points)
-    assert len(kept) < 1000
-    assert (1234.0, 9.0) in kept
-    assert any(x == 5678.0 for x, _ in kept)
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-3e-6, 2e-6), (17, 17), (0.1, 4321), (-5, -4)])

@@ -1,0 +1,128 @@
+"""Curves of runs as text, in the width of the terminal."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any
+
+from rl_cli.cli.event_lines import clip
+from rl_cli.core.printable import printable
+from rl_cli.runs.charts import bounds_of, steps_of, ticks
+from rl_cli.runs.curves import Curve
+from rl_cli.runs.progress import Progress, progress_of
+from rl_cli.runs.thinning import thinned
+
+HEIGHT = 10
+WIDE = 100
+"""Columns from which on two plots stand side by side."""
+SHOWN = (
+    ("reward, mean", "reward/mean"),
+    ("validation accuracy", None),
+    ("loss", "loss"),
+    ("entropy, nats per token", "entropy"),
+)
+COLOURS = (33, 208, 36, 168, 227, 141)
+"""Of the 256 of a terminal: apart also for the colour-blind, on black and on white."""
+LETTERS = "ABCDEF"
+
+
+def plots_wanted(asked: bool | None) -> bool:
+    """Whether to draw: as was asked, else on a terminal only."""
+    return sys.stdout.isatty() if asked is None else asked
+
+
+def print_plots(runs: Sequence[Any]) -> None:
+    """Draws what the runs have of reward, validation accuracy, loss and entropy; several runs overlaid.
+
+    Args:
+        runs: RunDirs, at most six.
+    """
+    from rl_cli.cli.output import say
+
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    columns = shutil.get_terminal_size().columns
+    side_by_side = columns >= WIDE
+    width = (columns - 2) // 2 if side_by_side else columns
+    progresses = [progress_of(run) for run in runs]
+    plots = []
+    for title, name in SHOWN:
+        curves = [_curve(progress, name) for progress in progresses]
+        if any(len(curve) > 1 for curve in curves):
+            plots.append(_plot(title, curves, width, colour))
+    if plots and len(runs) > 1:
+        for i, run in enumerate(runs):
+            mark = f"\x1b[38;5;{COLOURS[i]}m━━\x1b[0m" if colour else LETTERS[i]
+            print(f"{mark} {clip(printable(run.id), columns - 4)}")
+    while plots:
+        row, plots = plots[: 2 if side_by_side else 1], plots[2 if side_by_side else 1 :]
+        print()
+        for lines in zip_longest(*row, fillvalue=""):
+            print("  ".join(lines))
+    if not any(len(_curve(progress, name)) > 1 for progress in progresses for _, name in SHOWN):
+        say("no curves yet")
+
+
+def _curve(progress: Progress, name: str | None) -> Curve:
+    if name is None:
+        return progress.validations
+    curve = progress.grpo[name]
+    return progress.sft[name] if name == "loss" and not len(curve) else curve
+
+
+def _plot(title: str, curves: Sequence[Curve], width: int, colour: bool) -> list[str]:
+    """Lines of exactly `width` columns."""
+    import plotext
+
+    points = [thinned(curve, 8 * width) for curve in curves]
+    finite = [(x, y) for some in points for x, y in some if math.isfinite(y)]
+    if not finite:
+        return [clip(f"{title}: no finite figures", width).ljust(width)]
+    low, high = bounds_of([y for _, y in finite])
+    first, last = steps_of([x for some in points for x, _ in some])
+    figure = plotext.figure
+    figure.clear()
+    figure.theme("colorless")
+    figure.plot_size(width, HEIGHT)
+    figure.axes(False, axis="x", side="upper")
+    figure.axes(False, axis="y", side="right")
+    figure.title(clip(_with_newest(title, curves), width - 2))
+    for axis, (start, end), marks in (
+        ("x", (first, last), ticks(first, last, max(2, width // 14))),
+        ("y", (low, high), ticks(low, high, 3)),
+    ):
+        figure.ruler(axis).lim(start, end)
+        figure.ruler(axis).ticks(marks, [f"{mark:g}" for mark in marks])
+    for i, some in enumerate(points):
+        pixel = plotext.pixel(COLOURS[i])
+        marker = LETTERS[i] if len(curves) > 1 and not colour else "braille"
+        for part in _unbroken(some):
+            signal = figure.signal(*zip(*part, strict=True), marker=plotext.marker(marker, pixel))
+            if marker == "braille":
+                signal.lines()
+            figure.draw(signal)
+    return str(figure.build().string(colorless=not colour)).rstrip("\n").split("\n")
+
+
+def _with_newest(title: str, curves: Sequence[Curve]) -> str:
+    if len(curves) > 1:
+        return title
+    step, value = curves[0].steps[-1], curves[0].values[-1]
+    pairs = zip(curves[0].steps, curves[0].values, strict=True)
+    broken = next((at for at, figure in pairs if not math.isfinite(figure)), None)
+    said = "" if broken is None else f", not finite at step {broken}"
+    return f"{title}: {value:.4g} at step {step}{said}"
+
+
+def _unbroken(points: Sequence[tuple[float, float]]) -> list[list[tuple[float, float]]]:
+    runs: list[list[tuple[float, float]]] = [[]]
+    for x, y in points:
+        if math.isfinite(y):
+            runs[-1].append((x, y))
+        elif runs[-1]:
+            runs.append([])
+    return [run for run in runs if run]
