@@ -1,7 +1,8 @@
 """The process that uses the wandb SDK to read: `python -P -m rl_cli.tracking.answers` (see `ask`).
 
 One JSON object a line: {"operation", "arguments"} comes in; out go any number of {"rows": [...]} and then
-{"result": {...}} or {"error": {"kind", "message", "hint"}}. It ends with its input, in the middle of a call too.
+{"result": {...}} or {"error": {"kind", "message", "hint"}}. It ends with its input, in the middle of a call
+too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Asking W&B with a real deadline: the SDK runs in a child process that can be killed.
 
-Several calls of the SDK have no deadline of their own, and one that hangs cannot be given up inside a process.
-The child gets the key in its environment only, keeps its files in a folder of its own, and is ended with its
-wandb-core as soon as the answer is there, the deadline is over, or nobody wants the answer any more.
+Several calls of the SDK have no deadline of their own, and one that hangs cannot be given up inside a
+process. The child gets the key in its environment only, keeps its files in a folder of its own, and is ended
+with its wandb-core as soon as the answer is there, the deadline is over, or nobody wants the answer any more.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def ask(operation: str, arguments: dict[str, Any], deadline: float) -> dict[str,
     """Asks W&B one thing.
 
     Args:
-        operation: An operation of `rl_cli.tracking.sdk`: viewer, projects, runs, run, run_state, logged_steps,
-            history, rows, system_metrics, stop.
+        operation: An operation of `rl_cli.tracking.sdk`: viewer, projects, runs, run, run_state,
+            logged_steps, history, rows, system_metrics, stop.
         arguments: Its arguments.
         deadline: Seconds after which it is over, whatever W&B does.
 

@@ -25,9 +25,10 @@ class WandbError(RlCliError):
     """W&B gave no answer, or not the one that was wanted.
 
     Args:
-        kind: no_key, wrong_key (401), forbidden (403), not_found, bad_path, rate_limited (429), down (cannot be
-            reached, or answers 5xx), slow (no answer by the deadline), bad_answer (cannot be read), refused
-            (W&B said no to the query), ended (the process that asked has ended), not_installed.
+        kind: no_key, wrong_key (401), forbidden (403), not_found, bad_path, rate_limited (429), down
+            (cannot be reached, or answers 5xx), slow (no answer by the deadline), bad_answer (cannot be
+            read), refused (W&B said no to the query), ended (the process that asked has ended),
+            not_installed.
         message: One line that says what is known.
         hint: What to do; default: what helps with such a kind.
         retry_after: Seconds that W&B wants to be left alone, if it said so.

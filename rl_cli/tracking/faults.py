@@ -1,8 +1,8 @@
 """What an exception of the wandb SDK means. Runs in the child that uses the SDK (see `answers`).
 
-The SDK's types do not tell: the constructor of `Api` raises AuthenticationError for every failure, and a server
-that cannot be reached, one that hangs and one that asks to be left alone all are "busy and did not respond in
-time". Causes, statuses and messages tell, and where they do not, one bare request does.
+The SDK's types do not tell: the constructor of `Api` raises AuthenticationError for every failure, and a
+server that hangs and one that asks to be left alone both are "busy and did not respond in time". Causes,
+statuses and messages tell, and where they do not, one bare request does.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What is asked of the wandb SDK's public API. Runs in the child only (see `answers`).
 
 Objects of the SDK are read anew for every question: those that it caches are frozen at the first answer.
-Histories are always scanned without naming metrics: a scan with names leaves out rows that lack one of them, and
-may be sampled at the borders of its pages.
+Histories are always scanned without naming metrics: a scan with names leaves out rows that lack one of them,
+and may be sampled at the borders of its pages.
 """
 
 from __future__ import annotations
@@ -19,8 +19,15 @@ from rl_cli.tracking.figures import Figures
 Row = dict[str, Any]
 Send = Callable[[Row], None]
 
+OPERATIONS = (
+    *("viewer", "projects", "runs", "run", "run_state"),
+    *("logged_steps", "history", "rows", "system_metrics", "stop"),
+)
 PAGE_ROWS = 500
 """Rows that are read at a time: more cost memory in wandb-core."""
+MOST_PAGE_ROWS = 8 * PAGE_ROWS
+REPEATED_ROWS = 4 * PAGE_ROWS
+"""Where W&B holds rows twice (exported and live), they come again within a page."""
 SAMPLES = 5000
 MOST_NAMES = 200
 """Runs that are looked through for a name near a wrong one."""
@@ -39,9 +46,7 @@ class Sdk:
         self.base_url = str(settings.base_url)
         self.api_key: str | None = settings.api_key
         self._operations: dict[str, Callable[[dict[str, Any], Send], Row]] = {
-            name: getattr(self, name)
-            for name in ("viewer", "projects", "runs", "run", "run_state", "logged_steps")
-            + ("history", "rows", "system_metrics", "stop")
+            name: getattr(self, name) for name in OPERATIONS
         }
 
     def answer(self, operation: str, arguments: dict[str, Any], send: Send) -> Row:
@@ -108,7 +113,7 @@ class Sdk:
         return {"rows": rows, "steps": {axis: sorted(values) for axis, values in steps.items()}}
 
     def history(self, arguments: Row, send: Send) -> Row:
-        """Metrics over all steps, exact unless "exact" says false; arguments path, keys, axis, points, seconds.
+        """Metrics over all steps, exact unless "exact" is false; arguments path, keys, axis, points, seconds.
 
         {"exact", "why_not"?, "rows", "axis", "metrics": {name: {"count", "first", "last", "min", "max",
         "not_finite", "points"}}, "names": those that there are}
@@ -169,8 +174,7 @@ class Sdk:
         return self._api
 
     def _run(self, path: str) -> Any:
-        entity, project, name = path.split("/", 2)
-        api = self._open(entity)
+        api = self._open(path.split("/")[0])
         api.flush()
         try:
             return api.run(path)
@@ -194,19 +198,17 @@ class Sdk:
         scan = self._scans.get(path) if go_on else None
         if scan is None:
             scan = run.scan_history(page_size=PAGE_ROWS, min_step=min_step)
-        else:
-            scan.min_step, scan._stop_step = min_step, last + 1
-        if go_on:
-            self._scans[path] = scan
-        seen: dict[int, int] = {}
-        for row in scan:
+            if go_on:
+                self._scans[path] = scan
+        newest: dict[int, Row] = {}
+        for row in _pages(scan, min_step, last + 1):
             step = row.get("_step")
-            if not isinstance(step, int):
+            if not isinstance(step, int) or newest.get(step) == row:
                 continue
-            mark = hash(str(row))
-            if seen.get(step) != mark:
-                seen[step] = mark
-                yield row
+            newest[step] = row
+            if len(newest) > REPEATED_ROWS:
+                del newest[next(iter(newest))]
+            yield row
 
     def _described(self, run: Any) -> Row:
         attributes = run._attrs
@@ -248,6 +250,18 @@ class Sdk:
             return None
         close = nearest(project, names) or names[:3]
         return f"nearest: {', '.join(close)}" if close else f"{entity} has no projects"
+
+
+def _pages(scan: Any, start: int, stop: int) -> Iterator[Row]:
+    """Rows of an open scan, page by page; a page is so many steps, and steps that nobody logged go by fast.
+
+    (The scan's own iteration takes pages of one size, and cannot go on where new steps have come.)
+    """
+    scan._stop_step, scan.page_offset, scan.page_size = stop, start, PAGE_ROWS
+    while scan.page_offset < stop:
+        scan._load_next()
+        yield from scan.rows
+        scan.page_size = PAGE_ROWS if scan.rows else min(2 * scan.page_size, MOST_PAGE_ROWS)
 
 
 def _plain_summary(run: Any) -> Row:
