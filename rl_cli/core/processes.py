@@ -55,6 +55,10 @@ class ProcessIdentity:
         started = _started(self.pid)
         return started is not None and abs(started - self.started) < 0.02 and not _is_zombie(self.pid)
 
+    def restarted(self) -> bool:
+        """Whether its machine, which is this one, was started again since."""
+        return self.host == socket.gethostname() and self.boot != _boot_id()
+
     def age(self) -> float:
         """Seconds since it started; no clock change moves them. Makes sense for a process of this host."""
         now = time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.time()

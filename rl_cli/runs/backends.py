@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rl_cli.config.tree import RunConfig
+    from rl_cli.runs.run_dir import RunDir
 
 WORKERS: dict[str, str] = {
     "trl": "rl_cli.training.trl_worker",
@@ -17,7 +18,9 @@ WORKERS: dict[str, str] = {
 A worker appends events, metrics and samples, calls `mark_ready("trainer")` when all is loaded, looks at
 `stop_requested()` between steps, and ends with `write_exit("trainer", ...)` (see `rl_cli.runs.run_dir`).
 Its module also has `prepare(config) -> config`, which is called before a run is made, and may have
-`files_of(config)`: what the run is to keep of files that may change later.
+`files_of(config)`: what the run is to keep of files that may change later, and `helpers(run)`: names of
+processes that the trainer needs, started before it as `python -P -m MODULE RUN_DIR --process NAME`. One that
+ends with another exit code than 0 while the trainer runs ends the run as failed.
 """
 
 
@@ -29,6 +32,12 @@ def files_of(config: RunConfig) -> dict[str, str]:
     """
     files = getattr(import_module(WORKERS[config.backend.name]), "files_of", None)
     return files(config) if files else {}
+
+
+def helpers_of(run: RunDir, backend: str) -> list[str]:
+    """The names of the processes that a run's trainer needs beside it."""
+    helpers = getattr(import_module(WORKERS[backend]), "helpers", None)
+    return helpers(run) if helpers else []
 
 
 def prepare(config: RunConfig) -> RunConfig:

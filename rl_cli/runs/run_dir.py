@@ -7,7 +7,7 @@ readiness and their exit in files of their own; state.json belongs to the holder
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,8 @@ from rl_cli.runs.state_file import (
     NO_EVALUATION,
     State,
     StateWriter,
+    disowned,
+    is_copy,
     is_over,
     judge,
     read_state,
@@ -28,6 +30,11 @@ from rl_cli.runs.times import now_text
 
 if TYPE_CHECKING:
     from rl_cli.config.tree import RunConfig
+
+
+def asked_by(request: Mapping[str, Any]) -> str:
+    """The reason of a run that was stopped because of `request`."""
+    return f"{request['by']}: {request['reason']}"
 
 
 class RunDir:
@@ -77,7 +84,10 @@ class RunDir:
         state = read_state(self.path)
         if is_over(state):
             return state
-        judged = judge(state, self.exit("trainer"))
+        if is_copy(state, self.path):
+            return disowned(state)
+        request = self.stop_requested()
+        judged = judge(state, self.exit("trainer"), asked_by(request) if request else None)
         if judged is state:
             return state
         if is_over(judged) and (recorded := recorded_end(self.path)):

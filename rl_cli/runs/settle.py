@@ -14,6 +14,8 @@ from rl_cli.runs.times import now_text, since
 
 NEVER_STARTED_SECONDS = 60
 """A run that still is `created` after this long, with nobody holding its lock, was never started."""
+ORPHANED_SECONDS = 5
+"""The same, if whoever created it is gone and no supervisor of it is on its way."""
 
 
 def settle(run: RunDir) -> State:
@@ -76,17 +78,39 @@ def _sweep(folder: Path) -> None:
 
 def end_leftovers(state: State) -> list[int]:
     """Ends what the run's processes have left running; returns the pids."""
-    known = state.get("processes", {}).values()
-    return [pid for one in known for pid in kill_tree(ProcessIdentity.from_dict(one), grace_seconds=2)]
+    known = [*state.get("processes", {}).values(), state.get("supervisor")]
+    trees = [ProcessIdentity.from_dict(one) for one in known if one]
+    return [pid for tree in trees for pid in kill_tree(tree, grace_seconds=2)]
 
 
 def _judged(run: RunDir, written: State) -> State:
-    made = written.get("resumed") or written["created"] if written["state"] == "created" else None
-    if made and (since(made) or 0) > NEVER_STARTED_SECONDS:
+    if written["state"] == "created" and _never_started(run, written):
         reason = "it was never started: whoever created it ended before that"
         return {**written, "state": "failed", "reason": reason, "ended": now_text()}
     true = run.state()
     return written if true["state"] == written["state"] and true["reason"] == written["reason"] else true
+
+
+def _never_started(run: RunDir, written: State) -> bool:
+    waited = since(written.get("resumed") or written["created"]) or 0.0
+    if waited > NEVER_STARTED_SECONDS:
+        return not _supervisor_is_coming(run)
+    creator = written.get("creator")
+    if waited < ORPHANED_SECONDS or not creator or ProcessIdentity.from_dict(creator).alive() is not False:
+        return False
+    return not _supervisor_is_coming(run)
+
+
+def _supervisor_is_coming(run: RunDir) -> bool:
+    """Whether a process of this machine was started to supervise the run: it may not have the lock yet."""
+    import psutil
+
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            words = process.cmdline()
+            if "rl_cli.runs.supervisor" in words and str(run.path) in words:
+                return True
+    return False
 
 
 def _late_figures(run: RunDir, state: State) -> State:

@@ -35,6 +35,35 @@ def is_over(state: State) -> bool:
     return state["state"] in OVER or (state["state"] == "lost" and bool(state.get("ended")))
 
 
+def place_of(folder: Path) -> State:
+    """Where a run's directory is, so that a copy of it can be told from itself."""
+    stat = folder.stat()
+    return {"path": str(folder), "device": stat.st_dev, "inode": stat.st_ino}
+
+
+def is_copy(state: State, folder: Path) -> bool:
+    """Whether `folder` is a copy of the directory whose processes state.json names.
+
+    A directory that was moved or is reached by another path is itself.
+    """
+    place = state.get("place")
+    if not place or place["path"] == str(folder):
+        return False
+    try:
+        here = place_of(folder)
+    except OSError:
+        return False
+    return (here["device"], here["inode"]) != (place["device"], place["inode"])
+
+
+def disowned(state: State) -> State:
+    """The state of a copy of a run that went on elsewhere: nothing runs here, and nothing is to be ended."""
+    reason = f"this is a copy of {state['place']['path']}, made while that run went on; nothing runs here"
+    nobody: State = {"supervisor": None, "processes": {}, "spending": None, "place": None}
+    ended = state.get("heartbeat") or now_text()
+    return {**state, **nobody, "state": "lost", "reason": reason, "ended": ended}
+
+
 def read_state(folder: Path) -> State:
     """state.json as it is written. A file that is missing or damaged reads as a lost run that says so."""
     try:
@@ -97,6 +126,13 @@ def _verdict(value: Any) -> bool:
     return isinstance(value, dict) and value.get("state") in OVER and isinstance(value.get("reason"), str)
 
 
+def _place(value: Any) -> bool:
+    if value is None:
+        return True
+    numbers = isinstance(value, dict) and all(isinstance(value.get(n), int) for n in ("device", "inode"))
+    return numbers and isinstance(value.get("path"), str)
+
+
 def _spending(value: Any) -> bool:
     if value is None:
         return True
@@ -118,11 +154,13 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("created", "resumed", "started", "running_since", "ended", "heartbeat"), _time),
     **dict.fromkeys(("step", "total_steps", "attempt"), _count),
     "seconds_before": lambda value: value is None or _number(value),
-    "supervisor": lambda value: value is None or _process(value),
+    **dict.fromkeys(("supervisor", "creator"), lambda value: value is None or _process(value)),
+    "ports": lambda value: value is None or isinstance(value, dict),
     "processes": lambda value: isinstance(value, dict) and all(map(_process, value.values())),
     "verdict": _verdict,
     "eval": _evaluation,
     "spending": _spending,
+    "place": _place,
     "last_metrics": lambda value: value is None or isinstance(value, dict),
     "alerts": _list_of(dict),
     "last_log_lines": _list_of(str),
@@ -130,12 +168,13 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
 """Field of state.json -> whether readers can use what it holds; one that is missing reads as unknown."""
 
 
-def judge(state: State, exit_record: State | None) -> State:
+def judge(state: State, exit_record: State | None, asked: str | None = None) -> State:
     """What is true, given what state.json says and what the trainer left as its exit.
 
     Args:
         state: The content of state.json.
         exit_record: The content of exit/trainer.json, or None.
+        asked: Why the run was asked to stop, or None.
 
     Returns:
         `state` itself if it holds; else a changed copy: `lost`, or how the trainer ended alone.
@@ -149,11 +188,14 @@ def judge(state: State, exit_record: State | None) -> State:
     if alive or (alive is None and silent < STALE_SECONDS):
         return state
     if exit_record:
-        return {**state, **ending_of(exit_record, state.get("verdict")), "ended": exit_record["time"]}
+        verdict = state.get("verdict") or ({"state": "stopped", "reason": asked} if asked else None)
+        return {**state, **ending_of(exit_record, verdict), "ended": exit_record["time"]}
     if alive is None:
         reason = f"no sign of life from the supervisor on {supervisor.host} for {silent:.0f} s"
         return {**state, "state": "lost", "reason": reason, "ended": state.get("heartbeat")}
     gone = f"the supervisor (pid {supervisor.pid}) is gone"
+    if supervisor.restarted():
+        gone = "the machine was restarted while it ran: the supervisor is gone"
     trainer = state.get("processes", {}).get("trainer")
     if trainer and ProcessIdentity.from_dict(trainer).alive():
         reason = f"{gone}; the trainer (pid {trainer['pid']}) still runs"

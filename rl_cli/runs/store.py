@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rl_cli.core.errors import BadUsage, nearest
 from rl_cli.core.files import explain_os_error, write_atomic, write_json
+from rl_cli.core.processes import ProcessIdentity
 from rl_cli.core.redaction import redact
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.settle import settle
@@ -64,6 +65,7 @@ def create_run(
         "profile": config.profile,
         "backend": config.backend.name,
         "model": config.model.name,
+        "creator": ProcessIdentity.current().to_dict(),
         "supervisor": None,
         "processes": {},
         "heartbeat": None,

@@ -24,25 +24,24 @@ from typing import Any
 from rl_cli.core.errors import RlCliError
 from rl_cli.core.files import explain_os_error
 from rl_cli.core.own_process import redact_output
-from rl_cli.core.processes import ProcessIdentity, kill_tree, python_module
+from rl_cli.core.processes import kill_tree
 from rl_cli.runs import children, health
-from rl_cli.runs.backends import WORKERS
 from rl_cli.runs.clock import SystemClock
-from rl_cli.runs.logs import last_lines, mask_logs, telling_line
+from rl_cli.runs.held_folder import HeldFolder
+from rl_cli.runs.logs import last_lines, mask_logs
 from rl_cli.runs.mirror_child import MirrorChild
 from rl_cli.runs.progress import Progress, Reader
 from rl_cli.runs.recent_samples import RecentSamples
 from rl_cli.runs.room import RoomWatch
-from rl_cli.runs.run_dir import RunDir
-from rl_cli.runs.state_file import StateWriter, ending_of, is_over
+from rl_cli.runs.run_dir import RunDir, asked_by
+from rl_cli.runs.state_file import StateWriter, ending_of, is_over, place_of
 from rl_cli.runs.times import now_text, seconds_of
+from rl_cli.runs.workers import TERMINATE_SECONDS, Workers
 from rl_cli.spending.gate import RunSpending
 from rl_cli.spending.rates import Rate
 
 WAKE_SECONDS = 0.2
 HEARTBEAT_SECONDS = 2.0
-TERMINATE_SECONDS = 5.0
-"""How long a process may take to end after SIGTERM."""
 FULL_BYTES = 1_000_000
 """With less free than this, the disk is taken to be what a trainer died of."""
 
@@ -57,6 +56,8 @@ class Verdict:
     """time.monotonic() at which its process tree is ended."""
     asked: bool
     """Whether it was given time to end by itself."""
+    gone: bool = False
+    """The run's directory is not where the trainer writes."""
 
 
 class Supervisor:
@@ -69,6 +70,7 @@ class Supervisor:
 
     def __init__(self, run: RunDir, writer: StateWriter) -> None:
         self.run, self.writer = run, writer
+        self.folder = HeldFolder(run.path)
         self.config = run.config()
         self.progress = Progress(self.config.grpo.steps)
         self.reader = Reader(run)
@@ -76,7 +78,7 @@ class Supervisor:
         self.limits = limits_of(self.config, self.spending.rate)
         self.refused: str | None = None
         self.mirror = MirrorChild(run, self.config.tracking.wandb)
-        self.trainer: children.Child | children.Adopted | None = None
+        self.workers = Workers(run, self.config.backend.name)
         self.verdict: Verdict | None = None
         self.forced = False
         self.began = self.grew = time.monotonic()
@@ -91,7 +93,8 @@ class Supervisor:
         """From `created` to the end. What goes wrong in here ends the run as failed."""
         now = now_text()
         owner = children.own_identity().to_dict()
-        self.writer.move("starting", None, supervisor=owner, started=now, heartbeat=now)
+        place = place_of(self.run.path)
+        self.writer.move("starting", None, supervisor=owner, started=now, heartbeat=now, place=place)
         self._see_through(self._start_trainer)
 
     def take_over(self) -> None:
@@ -101,7 +104,7 @@ class Supervisor:
     def _see_through(self, begin: Callable[[], None]) -> None:
         try:
             begin()
-            if self.trainer:
+            if self.workers.trainer:
                 self._watch()
             state, reason = self._ending()
         except Exception as error:
@@ -114,24 +117,21 @@ class Supervisor:
 
     def _start_trainer(self) -> None:
         if request := self._request():
-            self.verdict = Verdict("stopped", _asked(request), time.monotonic(), asked=False)
+            self.verdict = Verdict("stopped", asked_by(request), time.monotonic(), asked=False)
             return
-        module = WORKERS[self.config.backend.name]
-        argv = python_module(module, str(self.run.path))
-        environment = children.worker_environment()
-        self.trainer = children.start(argv, self.run.log_path("trainer"), cwd=self.run.path, env=environment)
-        self.writer.update(processes={"trainer": self.trainer.identity.to_dict()})
-        self.spending.adopt(children.own_identity(), self.trainer.identity)
+        self.writer.update(**self.workers.start())
+        assert self.workers.trainer
+        self.spending.adopt(children.own_identity(), self.workers.trainer.identity)
         self.mirror.start()
 
     def _adopt_trainer(self) -> None:
         """Goes on where the last supervisor was: loading, running, or ending the trainer for a reason."""
         known = self.writer.state
-        trainer = ProcessIdentity.from_dict(known["processes"]["trainer"])
-        self.trainer = children.Adopted(trainer)
+        trainer = self.workers.adopt(known["processes"])
         self.began -= trainer.age()
         owner = children.own_identity()
         changes = {"supervisor": owner.to_dict(), "heartbeat": now_text(), "ended": None}
+        changes["place"] = place_of(self.run.path)
         state, reason = "running" if self._ready() else "starting", None
         if verdict := known.get("verdict"):
             state, reason = "stopping", verdict["reason"]
@@ -147,19 +147,38 @@ class Supervisor:
 
     def _watch(self) -> None:
         """Until the trainer has ended."""
-        assert self.trainer
-        while not self.trainer.ended(WAKE_SECONDS):
+        trainer = self.workers.trainer
+        assert trainer
+        while not trainer.ended(WAKE_SECONDS):
+            self._follow_the_folder()
             news = self._read()
             if self.writer.state["state"] == "starting" and self._ready():
                 self._running()
             self._heed_stop_request()
             self.refused = self.refused or self.spending.use(time.monotonic() - self.began)
             self._apply_rules(news)
+            self._look_at_helpers()
             if self.verdict and time.monotonic() >= self.verdict.kill_at:
                 self.forced = True
-                kill_tree(self.trainer.identity, TERMINATE_SECONDS)
+                kill_tree(trainer.identity, TERMINATE_SECONDS)
             self._beat(news)
+        self._follow_the_folder()
         self._read()
+
+    def _look_at_helpers(self) -> None:
+        if self.verdict is None and (reason := self.workers.failed_helper()):
+            self._conclude("failed", reason, grace=0.0)
+
+    def _follow_the_folder(self) -> None:
+        """A trainer cannot go on in a directory that was moved away under it; its end is written there."""
+        was, now = self.run.path, self.folder.where()
+        if now == was or (self.verdict and self.verdict.gone):
+            return
+        if now:
+            self.run, self.writer.folder = RunDir(now), now
+            self.progress, self.reader = Progress(self.progress.total_steps), Reader(self.run)
+        what = f"its directory was moved from {was} while it ran" if now else "its directory was deleted"
+        self.verdict = Verdict("failed", what, time.monotonic(), asked=False, gone=True)
 
     def _read(self) -> bool:
         """Takes in what the files have gained; returns whether there was anything."""
@@ -204,7 +223,7 @@ class Supervisor:
         loading = self.writer.state["state"] == "starting"
         grace = 0.0 if loading or request.get("now") else self.config.health.stop_grace_seconds
         if self.verdict is None:
-            self._conclude("stopped", _asked(request), grace)
+            self._conclude("stopped", asked_by(request), grace)
         elif request.get("now"):
             self.verdict.kill_at = min(self.verdict.kill_at, time.monotonic())
 
@@ -251,10 +270,11 @@ class Supervisor:
 
     def _show_where_it_hangs(self) -> None:
         """SIGABRT makes Python's fault handler write the stack of every thread to the trainer's log."""
-        assert self.trainer
-        if not self.trainer.ended(0):
-            os.kill(self.trainer.identity.pid, signal.SIGABRT)
-            self.trainer.ended(1.0)
+        trainer = self.workers.trainer
+        assert trainer
+        if not trainer.ended(0):
+            os.kill(trainer.identity.pid, signal.SIGABRT)
+            trainer.ended(1.0)
         self.forced = True
 
     def _raise_alert(self, finding: health.Finding) -> None:
@@ -269,32 +289,35 @@ class Supervisor:
     def _ending(self) -> tuple[str, str]:
         """(state, reason), judged by the trainer's exit file, its exit code, and why it was ended."""
         verdict = {"state": self.verdict.state, "reason": self.verdict.reason} if self.verdict else None
-        code = self.trainer.code if self.trainer else None
+        code = self.workers.trainer.code if self.workers.trainer else None
         record = self.run.exit("trainer")
-        if record:
+        if record and not (self.verdict and self.verdict.gone):
             if verdict is None and record["outcome"] == "stopped" and (asked := self._request()):
-                verdict = {"state": "stopped", "reason": _asked(asked)}
+                verdict = {"state": "stopped", "reason": asked_by(asked)}
             ending = ending_of(record, verdict)
             return ending["state"], ending["reason"]
-        if self.verdict and verdict and (self.forced or code is None):
+        if self.verdict and verdict and (self.forced or self.verdict.gone or code is None):
             in_vain = self.forced and self.verdict.asked
             late = " (the trainer did not end by itself in time)" if in_vain else ""
             return verdict["state"], verdict["reason"] + late
-        line = telling_line(last_lines(self.run.log_path("trainer")))
         if shutil.disk_usage(self.run.path).free < FULL_BYTES:
-            line = "the disk is full"
-        return "failed", f"the trainer {children.how_it_ended(code)}" + (f": {line}" if line else "")
+            return "failed", f"the trainer {children.how_it_ended(code)}: the disk is full"
+        return "failed", self.workers.how_the_trainer_ended()
 
     def _end(self, state: str, reason: str) -> None:
         """Ends what is left, writes the end, then what may take a moment: the report, the mirror."""
-        if self.trainer:
-            kill_tree(self.trainer.identity, TERMINATE_SECONDS)
-            with suppress(OSError):  # nothing may come before the end is written
-                self._read()
+        began = self.workers.trainer is not None
+        took = time.monotonic() - self.began if began else 0.0
+        self.workers.end()
+        if not self.run.path.is_dir():
+            print(f"{reason}: there is nowhere to write its end")
+            self.spending.close(took)
+            return
+        with suppress(OSError):  # nothing may come before the end is written
+            self._read()
         figures: dict[str, Any] = {**self.progress.figures(), "ended": now_text(), "heartbeat": now_text()}
         if state == "failed":
             figures["last_log_lines"] = last_lines(self.run.log_path("trainer"))
-        took = time.monotonic() - self.began if self.trainer else 0.0
         self.writer.move(state, reason, **figures)
         self.spending.close(took)
         self._report()
@@ -332,10 +355,6 @@ def limits_of(config: Any, rate: Rate, total_steps: int | None = None) -> health
         checkpoint_every=config.grpo.checkpoint_every if config.backend.name == "trl" else None,
         alerts=section.alerts,
     )
-
-
-def _asked(request: dict[str, Any]) -> str:
-    return f"{request['by']}: {request['reason']}"
 
 
 def main(folder: str, attach: bool = False) -> int:

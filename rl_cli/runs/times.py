@@ -27,9 +27,12 @@ def seconds_of(text: str | None) -> float | None:
 
 
 def since(text: str | None, until: str | None = None) -> float | None:
-    """Seconds from `text` to `until` (default: now); None if one is no time."""
+    """Seconds from `text` to `until` (default: now); None if one is no time.
+
+    Never negative: a clock that was set back says nothing of how long something took.
+    """
     start, end = seconds_of(text), seconds_of(until) if until else time.time()
-    return None if start is None or end is None else end - start
+    return None if start is None or end is None else max(0.0, end - start)
 
 
 def duration(seconds: float | None) -> str:

@@ -5,6 +5,7 @@ See `replay_worker` for what may be in one.
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,6 +18,9 @@ COPY = "replay.yaml"
 """The play as it was when the run was made, in the run's directory."""
 BUNDLED = Path(__file__).with_name("replays")
 PHASES = ("loading", "sft", "evaluation", "grpo", "saving")
+KEYS = ("play", "on_stop", "total_steps", "helpers")
+PROCESSES = ("trainer", "supervisor", "recorder", "uploader", "wandb")
+"""Names of a run's other processes, and of their logs."""
 EVALUATIONS = ("untrained", "initial", "validation", "best", "final")
 
 
@@ -37,6 +41,8 @@ class Play:
     on_stop: list[Entry]
     """Played when the run is asked to stop."""
     total_steps: int | None
+    helpers: dict[str, list[Entry]] = field(default_factory=dict)
+    """Processes beside the trainer -> what each plays."""
 
 
 def find_file(name: str) -> Path:
@@ -79,15 +85,26 @@ def read_play(path: Path) -> Play:
         {key.value: (key, value) for key, value in root.value} if isinstance(root, yaml.MappingNode) else {}
     )
     for name in content:
-        if name not in ("play", "on_stop", "total_steps"):
+        if name not in KEYS:
             line = nodes[name][0].start_mark.line + 1
-            hint = did_you_mean(str(name), ("play", "on_stop", "total_steps"))
+            hint = did_you_mean(str(name), KEYS)
             raise BadUsage(f"{path}:{line}: unknown key {name!r}", hint)
     total = content.get("total_steps")
     if total is not None and not _is_int(total, 1):
         raise BadUsage(f"{path}:{nodes['total_steps'][0].start_mark.line + 1}: total_steps must be a count")
     on_stop = _entries(path, content["on_stop"], nodes["on_stop"][1]) if content.get("on_stop") else []
-    return Play(_entries(path, content["play"], nodes["play"][1]), on_stop, total)
+    helpers = _helpers(path, content["helpers"], nodes["helpers"][1]) if content.get("helpers") else {}
+    return Play(_entries(path, content["play"], nodes["play"][1]), on_stop, total, helpers)
+
+
+def _helpers(path: Path, content: Any, node: Any) -> dict[str, list[Entry]]:
+    line = node.start_mark.line + 1
+    if not isinstance(content, dict):
+        raise BadUsage(f"{path}:{line}: helpers maps names to lists of entries")
+    for name in content:
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", str(name)) or name in PROCESSES:
+            raise BadUsage(f"{path}:{line}: {name!r} cannot be the name of a helper process")
+    return {key.value: _entries(path, content[key.value], value) for key, value in node.value}
 
 
 def _entries(path: Path, content: Any, node: Any) -> list[Entry]:
@@ -196,6 +213,8 @@ CHECKS: dict[str, Callable[[Any, dict[str, Any]], str | None]] = {
     "nan": _text,
     "stall": _one_of(True, "deaf"),
     "child": _seconds,
+    "setsid": _seconds,
+    "listen": _one_of(True),
     "fail": _text,
     "crash": _text,
     "exit": _a("an exit code", lambda v: _is_int(v, 0) and v < 256),

@@ -4,9 +4,10 @@ For dry runs, for showing what alerts look like, and for tests of everything aro
 supervisor it is a worker like any other. `rl-cli runs start ENV --backend replay:FILE`, where FILE is a
 path or one of `demo`, `nan`, `crash`, `stall`.
 
-The file is a list of entries, or a mapping {total_steps, play: [...], on_stop: [...]}. `on_stop` is played
-when the run is asked to stop, which is noticed between steps and during delays. At the end of the list the
-run is finished. Entries:
+The file is a list of entries, or a mapping
+{total_steps, play: [...], on_stop: [...], helpers: {NAME: [...]}}. `on_stop` is played when the run is asked
+to stop, which is noticed between steps and during delays; `helpers` by processes beside the trainer, which
+are not asked and end with it. At the end of the list the run is finished. Entries:
 
     - phase: grpo                  loading, sft, evaluation, grpo or saving
     - ready: true                  when the worker counts as loaded; without it: before the first entry
@@ -28,6 +29,8 @@ run is finished. Entries:
     - log: a line for the trainer's log
     - nan: loss                    the next row, with NaN for this figure
     - child: 60                    starts a process that sleeps so many seconds
+    - setsid: 60                   the same in a session of its own, deaf to SIGTERM, left by its parent
+    - listen: true                 serves on the run's port (MASTER_PORT), as the first of several ranks does
     - stall: true                  nothing more, for ever, deaf to requests; `deaf`: to SIGTERM too
     - fail: a reason               ends in good order, as failed
     - crash: a message             raises
@@ -45,6 +48,7 @@ import math
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -57,7 +61,7 @@ from rl_cli.core.own_process import drop_keys, redact_output
 from rl_cli.core.redaction import redact
 from rl_cli.runs.checkpoints import FOLDER, WRITING
 from rl_cli.runs.run_dir import RunDir
-from rl_cli.training.replay_file import COPY, Entry, find_file, read_play
+from rl_cli.training.replay_file import COPY, Entry, Play, find_file, read_play
 from rl_cli.training.saving import save
 
 FAULTS = ("nan", "stall", "fail", "crash", "exit", "kill")
@@ -171,6 +175,15 @@ class Player:
     def _child(self, seconds: float) -> None:
         subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({seconds})"])
 
+    def _setsid(self, seconds: float) -> None:
+        sleep = f"import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep({seconds})"
+        leave = "import subprocess, sys; subprocess.Popen(sys.argv[1:], start_new_session=True)"
+        subprocess.run([sys.executable, "-c", leave, sys.executable, "-c", sleep], check=True)
+
+    def _listen(self, _: bool) -> None:
+        address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+        self.server = socket.create_server(address)
+
     def _stall(self, how: bool | str) -> NoReturn:
         if how == "deaf":
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -192,14 +205,35 @@ class Player:
         os.kill(os.getpid(), number)
 
 
+def helpers(run: RunDir) -> list[str]:
+    """The names of the processes that the trainer of `run` needs beside it."""
+    return list(_play_of(run).helpers)
+
+
+def _play_of(run: RunDir) -> Play:
+    copy = run.path / COPY
+    return read_play(copy if copy.is_file() else find_file(run.config().backend.file or ""))
+
+
+def help_trainer(folder: str, name: str) -> int:
+    """Plays a helper process of the run in `folder`, which nobody asks to stop: it is ended."""
+    redact_output()
+    drop_keys()
+    run = RunDir(folder)
+    player = Player(run, run.config().seed)
+    player.check_stop = lambda: None  # type: ignore[method-assign]
+    player.play(_play_of(run).helpers[name])
+    run.write_exit(name, 0, "finished", "played to its end")
+    return 0
+
+
 def main(folder: str) -> int:
     """Plays the run in `folder`; returns the exit code."""
     redact_output()
     drop_keys()
     run = RunDir(folder)
     config = run.config()
-    copy = run.path / COPY
-    play = read_play(copy if copy.is_file() else find_file(config.backend.file or ""))
+    play = _play_of(run)
     player = Player(run, config.seed)
     marks = [i for i, entry in enumerate(play.entries) if entry.kind == "ready"]
     loading = marks[0] if marks else 0
@@ -219,4 +253,4 @@ def main(folder: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(help_trainer(sys.argv[1], sys.argv[3]) if sys.argv[2:] else main(sys.argv[1]))

@@ -45,13 +45,13 @@ def lost(home: Path, play: Any, health: dict[str, Any] | None = None, **sections
 
 
 def test_a_lost_run_is_taken_over_and_finishes(runs: Path) -> None:
-    run = lost(runs, [steps(40, every=0.05), {"evaluation": {"which": "final", "accuracy": 0.7}}])
+    run = lost(runs, [steps(120, every=0.05), {"evaluation": {"which": "final", "accuracy": 0.7}}])
     trainer, first = identity(run, "trainer"), identity(run, "supervisor")
     attach_run(run)
     assert run.state()["state"] == "running"
     assert (identity(run, "trainer"), identity(run, "supervisor") == first) == (trainer, False)
     state = until_over(run)
-    assert (state["state"], state["step"], state["eval"]["final"]) == ("finished", 40, 0.7)
+    assert (state["state"], state["step"], state["eval"]["final"]) == ("finished", 120, 0.7)
     kinds = [e.get("state") or e["kind"] for e in run.events() if e["kind"] in ("state", "attached")]
     assert kinds == ["starting", "running", "lost", "running", "attached", "finished"]
     with pytest.raises(BadUsage, match="it is finished"):

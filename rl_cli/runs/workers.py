@@ -1,0 +1,92 @@
+"""The processes that do a run's work: its trainer, and the helpers that the trainer needs while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rl_cli.core.processes import ProcessIdentity, kill_tree, python_module
+from rl_cli.runs import children
+from rl_cli.runs.backends import WORKERS, helpers_of
+from rl_cli.runs.logs import last_lines, telling_line
+from rl_cli.runs.ports import Port
+from rl_cli.runs.run_dir import RunDir
+
+TERMINATE_SECONDS = 5.0
+"""How long a process may take to end after SIGTERM."""
+OTHERS = ("trainer", "recorder", "uploader")
+"""Processes in state.json that are no helpers of the trainer."""
+TAKEN = ("address already in use", "EADDRINUSE")
+
+Process = children.Child | children.Adopted
+
+
+class Workers:
+    """Started, or taken over from a supervisor that is gone.
+
+    Args:
+        run: The run.
+        backend: Its backend's name.
+    """
+
+    def __init__(self, run: RunDir, backend: str) -> None:
+        self.run, self.backend = run, backend
+        self.trainer: Process | None = None
+        self.helpers: dict[str, Process] = {}
+        self.port: Port | None = None
+
+    def start(self) -> dict[str, Any]:
+        """Starts the helpers, then the trainer; on a port that no other run has.
+
+        Returns:
+            `processes` and `ports`, as state.json holds them.
+
+        Raises:
+            OSError: One cannot be started; those before it run.
+        """
+        self.port = Port()
+        module = WORKERS[self.backend]
+        address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self.port.number)}
+        environment = {**children.worker_environment(), **address}
+        folder = self.run.path
+        for name in helpers_of(self.run, self.backend):
+            argv = python_module(module, str(folder), "--process", name)
+            self.helpers[name] = children.start(argv, self.run.log_path(name), cwd=folder, env=environment)
+        argv = python_module(module, str(folder))
+        self.trainer = children.start(argv, self.run.log_path("trainer"), cwd=folder, env=environment)
+        known = {"trainer": self.trainer, **self.helpers}
+        processes = {name: one.identity.to_dict() for name, one in known.items()}
+        return {"processes": processes, "ports": {"master": self.port.number}}
+
+    def adopt(self, processes: Mapping[str, Any]) -> ProcessIdentity:
+        """Takes over those that state.json names; returns the trainer's identity."""
+        known = {name: ProcessIdentity.from_dict(value) for name, value in processes.items()}
+        self.trainer = children.Adopted(known["trainer"])
+        self.helpers = {name: children.Adopted(one) for name, one in known.items() if name not in OTHERS}
+        return known["trainer"]
+
+    def failed_helper(self) -> str | None:
+        """Why the trainer cannot go on: a helper has ended that it needs. One line."""
+        for name, helper in self.helpers.items():
+            if not helper.ended(0) or helper.code == 0:
+                continue
+            said = self.run.exit(name)
+            if said is None or said["outcome"] != "finished":
+                line = telling_line(last_lines(self.run.log_path(name)))
+                return f"{name} {children.how_it_ended(helper.code)}" + (f": {line}" if line else "")
+        return None
+
+    def how_the_trainer_ended(self) -> str:
+        """One line, with what its log says last."""
+        lines = last_lines(self.run.log_path("trainer"))
+        line = telling_line(lines)
+        if self.port and any(word in text for text in lines for word in TAKEN):
+            line = f"port {self.port.number}, free when the run was started, was taken by another process"
+        code = self.trainer.code if self.trainer else None
+        return f"the trainer {children.how_it_ended(code)}" + (f": {line}" if line else "")
+
+    def end(self) -> None:
+        """Ends whatever of them still runs, with all that they started."""
+        for one in (self.trainer, *self.helpers.values()):
+            if one:
+                kill_tree(one.identity, TERMINATE_SECONDS)
