@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from rl_cli.core.extras import install_command, missing_modules
-from tests.components import MISSING, leave_out
+from tests.components import LEFT_OUT, leave_out
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -31,11 +32,23 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first; tests that share a fixture of their module go to one worker, which makes it once."""
+    items.sort(key=lambda item: (item.get_closest_marker("train") is None, "e2e" not in item.path.parts))
+    for item in items:
+        known = item._fixtureinfo.name2fixturedefs.values() if isinstance(item, pytest.Function) else ()
+        if any(fixture.scope == "module" for fixtures in known for fixture in fixtures):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("train") and missing_modules("train"):
         leave_out(f"the train extra ({install_command('train')})")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for component, count in sorted(MISSING.items()):
+    reasons = [report.longrepr[2] for report in terminalreporter.getreports("skipped")]
+    missing = Counter(why.partition(LEFT_OUT)[2] for why in reasons if LEFT_OUT in why)
+    for component, count in sorted(missing.items()):
         terminalreporter.write_line(f"missing on this machine: {component} ({count} tests left out)")

@@ -23,6 +23,8 @@ class Act(Enum):
     STATUS = auto()
     WATCH = auto()
     STOP = auto()
+    RESUME = auto()
+    """Going on with the training of a run that has ended."""
     RESULTS = auto()
     COMPARE = auto()
     RUNS = auto()

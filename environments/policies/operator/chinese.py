@@ -63,4 +63,4 @@ def _leads(before: str) -> bool:
 
 
 def _trains(act: Act | None) -> bool:
-    return act in (Act.MAYBE_TRAIN, Act.TRAIN_MENTION)
+    return act in (Act.MAYBE_TRAIN, Act.TRAIN_MENTION, Act.RESUME)

@@ -10,6 +10,8 @@ from typing import Any
 from environments.policies.operator.steps import Result, Unreadable
 from rl_cli.core.messages import Message
 
+STARTS = ("rl_start_training", "rl_resume_training")
+
 
 @dataclass
 class Step:
@@ -83,10 +85,10 @@ class Conversation:
         return False
 
     def own_run(self) -> str | None:
-        """The run that this conversation started last."""
+        """The run that this conversation started or resumed last."""
         for turn in reversed(self.turns):
             for step in reversed(turn.steps):
-                if step.name == "rl_start_training" and (result := step.result()):
+                if step.name in STARTS and (result := step.result()):
                     run_id = result.data.get("run_id")
                     return run_id if isinstance(run_id, str) else None
         return None

@@ -55,7 +55,9 @@ def _mentioned(text: str) -> Act | None:
     """What a clause with a negation speaks of."""
     if re.search(r"\b(?:stop|abort|cancel|kill|end|interrupt)\b", text, re.IGNORECASE):
         return Act.STOP
-    if re.search(r"\b(?:train|training|start|starting|begin|launch|run|fine-?tune)\b", text, re.IGNORECASE):
+    if re.search(
+        r"\b(?:train|training|resume|start|starting|begin|launch|run|fine-?tune)\b", text, re.IGNORECASE
+    ):
         return Act.TRAIN
     return None
 

@@ -73,6 +73,8 @@ _TRAINING = r"(?:training|fine-?tuning|post-?training|grpo|reinforcement learnin
 _NOUN = (
     r"(?!\s+(?:split|set|data|tasks?|loss|curves?|accuracy|examples?|logs?|status|results?|report|steps?)\b)"
 )
+_GO_ON = r"(?:continue|carry on|go on|pick up|proceed)"
+_ENDED = r"(?:stopped|failed|lost|crashed|interrupted|ended|killed)"
 ORDERS: list[tuple[Act, re.Pattern[str]]] = [
     (act, _compiled(f"^(?:{one_of(phrases)})"))
     for act, phrases in [
@@ -81,6 +83,14 @@ ORDERS: list[tuple[Act, re.Pattern[str]]] = [
             Act.FORBIDDEN,
             r"(?:delete|remove|erase|wipe|purge|clear|discard|throw away|rm|clean(?: up)?|prune|archive"
             r"|rename|upload|deploy|publish)\b",
+        ),
+        (
+            Act.RESUME,
+            rf"""
+            resume\b(?! (?:watching|monitoring|(?:the |my |this |our )?(?:chat|conversation|session)s?\b))
+            {_GO_ON}\b.{{0,60}}\b(?:checkpoint|where (?:it|we) (?:stopped|left off|ended|was))
+            {_GO_ON}(?: with)?(?: the| my| that)? (?:last|latest|{_ENDED}) (?:run|training)
+            """,
         ),
         (
             Act.WATCH,
@@ -210,6 +220,7 @@ PHRASES: list[tuple[Act, re.Pattern[str]]] = [
             \bwhere (?:is|are) (?:it|we|{_RUN})\b
             \b(?:show|see) (?:me )?(?:the |my )?(?:last|latest|current|newest)? ?run\b
             \bwhy did (?:it|{_RUN}) (?:stop|fail|end|crash)\b
+            ^(?:can|could|should|may|is it possible to|how (?:do|can) (?:i|you|we)) .{{0,12}}\bresume\b
             """,
         ),
         (

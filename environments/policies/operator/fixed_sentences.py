@@ -41,6 +41,12 @@ SENTENCES = [
             r"^(\d+) rollouts failed for reasons of infrastructure; they carried no weight\.$",
             r"\1 个 rollout 因基础设施原因失败；它们不计入训练。",
         ),
+        (r"^its trainer still runs, and is watched over again$", "训练进程仍在，已重新接管"),
+        (r"^goes on from step (\d+) \(attempt (\d+)\)$", r"从第 \1 步继续（第 \2 次）"),
+        (
+            r"^begins at the beginning: there is no good checkpoint \(attempt (\d+)\)$",
+            r"从头开始：没有可用的检查点（第 \1 次）",
+        ),
         (r"^W&B is offline\. To upload it: (wandb sync .*)$", r"W&B 处于离线状态。要上传：\1"),
     ]
 ]

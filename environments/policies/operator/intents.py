@@ -69,6 +69,28 @@ class Stop(Intent):
 
 
 @dataclass(frozen=True)
+class Resume(Intent):
+    """Go on with a run that has ended, from its last good checkpoint."""
+
+    settings: Settings = field(default_factory=Settings)
+
+
+@dataclass(frozen=True)
+class WandbList(Intent):
+    """Projects, or the runs of the project that `subject` names."""
+
+
+@dataclass(frozen=True)
+class WandbCompare(Intent):
+    pass
+
+
+@dataclass(frozen=True)
+class WandbStop(Intent):
+    pass
+
+
+@dataclass(frozen=True)
 class Results(Intent):
     pass
 

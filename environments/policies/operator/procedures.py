@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from environments.policies.operator import expecting, inspecting, names, running, talking
+from environments.policies.operator import expecting, inspecting, names, remote, running, talking
 from environments.policies.operator.comparing import compare
 from environments.policies.operator.conversation import Conversation
 from environments.policies.operator.intents import (
@@ -26,6 +26,7 @@ from environments.policies.operator.intents import (
     ListTools,
     MayTrain,
     Results,
+    Resume,
     Select,
     ShowConfig,
     Status,
@@ -33,9 +34,13 @@ from environments.policies.operator.intents import (
     TestInference,
     Train,
     Unknown,
+    WandbCompare,
+    WandbList,
+    WandbStop,
     Watch,
 )
 from environments.policies.operator.ranking import best
+from environments.policies.operator.resuming import resume
 from environments.policies.operator.steps import Procedure
 from environments.policies.operator.training import only_test, train
 from environments.policies.operator.understanding import understand
@@ -78,6 +83,10 @@ PROCEDURES: dict[type[Intent], Callable[[Any, Voice, Conversation], Procedure]] 
     Status: running.status,
     Watch: running.keep_watching,
     Stop: running.stop,
+    Resume: resume,
+    WandbList: remote.list_in_wandb,
+    WandbCompare: remote.compare_in_wandb,
+    WandbStop: remote.stop_in_wandb,
     Results: running.results,
     Compare: compare,
     Best: best,

@@ -10,12 +10,15 @@ from environments.policies.operator.answers import ENDED, run_lines, state_name,
 from environments.policies.operator.conversation import Conversation
 from environments.policies.operator.intents import Intent, Stop
 from environments.policies.operator.steps import Call, Procedure, Result, must, text
+from environments.policies.operator.wandb_requests import wandb_runs
 from environments.policies.operator.watching import follow, results_text
 from environments.policies.operator.wording import Voice, shorten
 
 
 def _run_named(subject: str, say: Voice) -> Generator[Call, Result, str | None]:
     """The id of the run that `subject` names; None where it names none, which means the newest."""
+    if watched := wandb_runs(subject):
+        return f"wandb:{watched[0]}"
     words = names.named(subject)
     if not words:
         return None
@@ -46,7 +49,9 @@ def keep_watching(intent: Intent, say: Voice, conversation: Conversation) -> Pro
             return none if not active else none + _these_go_on(active, say)
         if not active:
             return say(
-                "No run is going on, so there is nothing to watch.", "没有正在进行的运行，没有可观察的。"
+                "No run is going on, so there is nothing to watch. To go on with one that has ended, say: "
+                "resume the run",
+                "没有正在进行的运行，没有可观察的。要继续已经结束的运行，请说：恢复训练",
             )
         run_id = text(active[0].get("id"))
     line = say(

@@ -155,7 +155,7 @@ PATTERNS: list[tuple[str, Reader]] = [
     (rf"{N}\s*(?:steps? of )?(?:sft|warm-? ?start)(?: steps?)?\b", _number("sft.steps")),
     (rf"\blora(?: of)?(?: rank)?{IS}{N}", _lora),
     (
-        r"(?:without|no|disable)\s*(?:wandb|w&b)|(?:wandb|w&b)(?: |=|:)(?:off|disabled)|(?:不用|不要|关闭"
+        r"(?:without|no|disable)\s*(?:wandb|w&b)|(?:wandb|w&b)(?: |=|:)(?:off|disabled)\b|(?:不用|不要|关闭"
         r"|禁用)\s*(?:wandb|w&b)",
         _fixed("tracking.wandb", "off"),
     ),

@@ -30,6 +30,7 @@ from environments.policies.operator.intents import (
     ListTools,
     MayTrain,
     Results,
+    Resume,
     Select,
     ShowConfig,
     Status,
@@ -40,6 +41,7 @@ from environments.policies.operator.intents import (
     Watch,
 )
 from environments.policies.operator.settings import Problem, Settings, read_settings, unread
+from environments.policies.operator.wandb_requests import wandb_intents
 from environments.policies.operator.wording import LIMIT, clauses, is_chinese, normalise
 
 ANYWAY = re.compile(
@@ -68,7 +70,10 @@ ALL_RUNS = re.compile(
     r"|最好|最佳|最高|最优|所有|全部|各个?运行",
     re.IGNORECASE,
 )
+RUN_ID = re.compile(r"(?<!\d)\d{8}-\d{2,6}[\w-]*", re.ASCII)
 STARTS = (Act.TRAIN, Act.MAYBE_TRAIN)
+GRAVE = (Act.FORBIDDEN, Act.RESUME)
+"""What is not done beside a training."""
 
 
 def understand(request: str) -> list[Intent]:
@@ -80,6 +85,8 @@ def understand(request: str) -> list[Intent]:
         return [Unknown(too_long=True)]
     if not re.search(r"\w", text):
         return [Help()]
+    if remote := wandb_intents(text):
+        return remote
     settings, rest = read_settings(text)
     readings = []
     for order, clause in enumerate(clauses(rest)):
@@ -93,9 +100,13 @@ def understand(request: str) -> list[Intent]:
 
     intents: list[Intent] = [Hold(what="later")] if starts else []
     for reading in others:
-        intent = _intent(reading, settings, later)
+        intent = _resume(reading, settings, rest, later) or _intent(reading, settings, later)
         if intent and intent not in intents:
             intents.append(intent)
+    if any(isinstance(intent, Blocked) for intent in intents):  # it says that nothing was done
+        return [intent for intent in intents if isinstance(intent, Blocked)]
+    if any(isinstance(intent, Resume) for intent in intents):  # which watches too
+        intents = [intent for intent in intents if not isinstance(intent, Watch)]
     if done := [intent for intent in intents if intent != Hold(what="train")]:
         return done
     if intents:
@@ -117,7 +128,7 @@ def _training(starts: list[Reading], others: list[Reading], settings: Settings, 
         return [MayTrain(subject) if all(r.act is Act.TRAIN for r in starts) else HowToTrain(subject)]
     problems = [*settings.problems, *unread(rest)]
     problems += [Problem("several", r.text) for r in starts if ALL_ENVIRONMENTS.search(r.text)]
-    problems += [Problem("forbidden", r.text) for r in others if r.act is Act.FORBIDDEN and not r.negated]
+    problems += [Problem("forbidden", r.text) for r in others if r.act in GRAVE and not r.negated]
     for reading in [*starts, *others]:
         if reading.act is Act.STOP and not reading.negated and reading not in before:
             named = re.sub(
@@ -148,6 +159,20 @@ def readings_before(first: Reading, others: list[Reading]) -> list[Reading]:
         for r in others
         if r.order < first.order and r.act is Act.STOP and not r.negated and not r.conditional
     ]
+
+
+def _resume(reading: Reading, settings: Settings, rest: str, later: bool) -> Intent | None:
+    """What an order to go on with a run that has ended asks for; None for any other clause."""
+    if reading.act is not Act.RESUME or reading.negated:
+        return None
+    if later:
+        return Hold(what="later")
+    if reading.question:
+        return Status(reading.text)
+    problems = [*settings.problems, *unread(RUN_ID.sub(" ", rest))]
+    problems += [Problem("condition", reading.text)] if reading.conditional else []
+    problems += [Problem("restriction", reading.text)] if reading.restricted else []
+    return Blocked(rest, tuple(problems)) if problems else Resume(reading.text, settings)
 
 
 def _intent(reading: Reading, settings: Settings, later: bool = False) -> Intent | None:

@@ -21,7 +21,7 @@ SENTENCE_END = re.compile(r"([!?;。\n]+|\.(?=\s|$))")
 VERB = (
     r"(?:stop|abort|cancel|train|retrain|fine-?tune|start|run|launch|list|show|display|describe|explain"
     r"|compare|watch"
-    r"|monitor|report|test|tell|give|set|select|choose|pick|use)\b"
+    r"|monitor|resume|report|test|tell|let me know|notify me|give|set|select|choose|pick|use)\b"
 )
 CLAUSE_END = re.compile(
     rf",(?!\d{{3}}\b)|、|\bbut\b|\bthen\b|\bhowever\b|\band (?=(?:please )?{VERB})|但是|但|不过|然后|接着"

@@ -13,7 +13,8 @@ from rl_cli.core.messages import Message, tool_result, user
 
 NAMES = (
     "rl_list_environments rl_describe_environment rl_select_environment rl_get_current_config rl_edit_config "
-    "rl_test_inference rl_start_training rl_check_status rl_stop_training rl_get_results rl_list_runs"
+    "rl_test_inference rl_start_training rl_check_status rl_stop_training rl_get_results rl_list_runs "
+    "rl_resume_training"
 )
 TOOLS: list[dict[str, Any]] = [{"type": "function", "function": {"name": name}} for name in NAMES.split()]
 
@@ -212,6 +213,20 @@ class Tools:
             "total_steps": self.config["grpo.steps"],
             "first_check_seconds": 15.0,
             "wandb": "offline",
+        }
+
+    def _rl_resume_training(
+        self, run_id: str | None = None, changes: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        return {
+            "ok": True,
+            "run_id": run_id or RUN_ID,
+            "state": "running",
+            "from_step": 10,
+            "total_steps": 40,
+            "attempt": 2,
+            "how": "goes on from step 10 (attempt 2)",
+            "notes": [],
         }
 
     def _rl_check_status(self, run_id: str | None, wait: bool = False, decision: str = "") -> dict[str, Any]:
