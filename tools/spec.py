@@ -92,6 +92,33 @@ class Verdict:
     """Why not; the model reads it."""
 
 
+FINAL_ANSWER = "final_answer"
+"""Key of a context's state under which a tool leaves what the person is told: the turn ends with that."""
+
+Choice = Literal["continue", "stop", "change", "ask"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is to be done about a run now."""
+
+    what: Choice
+    reason: str
+    """One line, with the figures that decided."""
+    message: str = ""
+    """For the person: the question, the change that is proposed, or at the end of a run how it went."""
+    by: str = "rules"
+    """Who decided: a model's name, or "rules"."""
+
+
+class NoDecision(Exception):
+    """A judge could not be asked, or its answer could not be read. The text is one line for a person."""
+
+
+Judge = Callable[[str], Awaitable[Decision]]
+"""Judges a run by its digest; raises NoDecision."""
+
+
 class ToolError(Exception):
     """A failure that the model should read and may mend.
 
@@ -132,6 +159,8 @@ class CallContext:
     on_progress: Callable[[dict[str, Any]], None] | None = None
     interrupted: asyncio.Event | None = None
     """Set when the person at the keyboard wants attention; waiting tools return early."""
+    judge: Judge | None = None
+    """Asked about a run at its checks, so that a tool can wait through them; None: it returns at each."""
     sandbox: Any = None
     cancelled: threading.Event = field(default_factory=threading.Event)
     """Per call: set when its result is no longer wanted. A sync tool that waits should look at it."""

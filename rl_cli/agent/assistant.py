@@ -11,9 +11,20 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from environments.agent_loop import CallRecord, Limits, LoopEvent, LoopResult, Stop, StopReason, run
+from environments.agent_loop import (
+    AssistantMessage,
+    CallRecord,
+    Limits,
+    LoopEvent,
+    LoopResult,
+    Stop,
+    StopReason,
+    run,
+)
 from environments.policies.base import Bounds, Completion, Delta, OnDelta, Policy, Sampling, Usage
 from rl_cli.agent.guards import REASONS, TRIES, in_a_circle, is_empty, still_refused, was_cut
+from rl_cli.agent.judge import ModelJudge
+from rl_cli.agent.models import OPERATOR
 from rl_cli.agent.policy_session import PolicySession
 from rl_cli.agent.recorder import Recorder
 from rl_cli.agent.session_file import SessionFile
@@ -21,8 +32,9 @@ from rl_cli.agent.shortening import Shortening, shorten_conversation
 from rl_cli.agent.window import is_full, result_limit, with_bounded_results
 from rl_cli.core.cuts import one_line
 from rl_cli.core.json_text import repair_surrogates
-from rl_cli.core.messages import Message, system, user
+from rl_cli.core.messages import Message, assistant, system, user
 from tools.dispatcher import CallContext, tool_schemas
+from tools.spec import FINAL_ANSWER
 
 if TYPE_CHECKING:
     from tools.dispatcher import ApprovalRequest, Verdict
@@ -58,6 +70,8 @@ class _Tries:
     full: bool = False
     """The loop was stopped to make room."""
     may_shorten: bool = True
+    answered: bool = False
+    """A tool had the final answer."""
 
 
 @dataclass
@@ -90,6 +104,7 @@ class Assistant:
             self.state["seed"] = self.seed
         if any(call["function"]["name"] == START for call in self.session.history.unanswered()):
             self.state.pop("run_id", None)  # it may have started another one, which is then the newest
+        self._judge: ModelJudge | None = None
         self._kept = PolicySession()
         self._recorder: Recorder | None = None
 
@@ -104,6 +119,8 @@ class Assistant:
         Whatever is raised, the session can be gone on with.
         """
         bounds, prompt = self.bounds(), self._system()
+        self.state.pop(FINAL_ANSWER, None)  # of a turn that was cut off
+        self._judge = self.judge(request)
         recorder = self._recorder = Recorder(self.session, self.state, self.toolsets)
         if self.policy.name != self.session.history.model:
             self.session.record("model", model=self.policy.name)
@@ -143,6 +160,16 @@ class Assistant:
         done = await self._shorten(self.bounds(), whole_turns=True)
         return "" if done else "there is nothing to summarise yet"
 
+    def judge(self, request: str = "") -> ModelJudge | None:
+        """Who judges runs for this conversation; None: the built-in operator, who does it at each check.
+
+        Args:
+            request: What the person asked for.
+        """
+        if self.policy.name == OPERATOR:
+            return None
+        return ModelJudge(self.policy, self.bounds, self.session.id, request)
+
     def change_model(self, policy: Policy, window: int | None) -> None:
         """Lets another model answer from the next turn on."""
         self.policy, self.window = policy, window
@@ -164,7 +191,7 @@ class Assistant:
             again = await self._again(result, bounds, tries)
             usage += again if isinstance(again, Usage) else Usage()
             if again is None:
-                result.usage = usage
+                result.usage = usage + (self._judge.usage if self._judge else Usage())
                 return result
 
     async def _loop(self, prompt: Message, bounds: Bounds, recorder: Recorder, tries: _Tries) -> LoopResult:
@@ -172,6 +199,11 @@ class Assistant:
         schemas = tool_schemas(self.toolsets)
 
         async def before_request(_: list[Message]) -> Stop | None:
+            if (answer := self.state.pop(FINAL_ANSWER, None)) is not None:
+                tries.answered = True
+                on_event(AssistantMessage(assistant(str(answer))))
+                recorder.keep_state()
+                return Stop(StopReason.FINISHED)
             if stop := in_a_circle(recorder.calls):
                 return stop
             may = tries.may_shorten and self.window is not None
@@ -202,6 +234,7 @@ class Assistant:
             state=self.state,
             on_progress=self.on_progress,
             interrupted=self.interrupted,
+            judge=self._judge,
         )
         limits = Limits(max_turns=max(0, MAX_TURNS - recorder.replies))
         return await run(self._kept, new, context, limits, on_event, before_request)
@@ -215,6 +248,8 @@ class Assistant:
 
     async def _again(self, result: LoopResult, bounds: Bounds, tries: _Tries) -> Usage | None:
         """Prepares another go of the loop, and returns what that took; None where the turn ends here."""
+        if tries.answered:
+            return None
         if result.stop is StopReason.OVERFLOW:
             return await self._after_overflow(result, bounds, tries)
         if result.stop is StopReason.DEADLINE and _has_time(bounds):

@@ -101,9 +101,13 @@ class DueChecks:
                 self.run.append_event("checks_missed", missed=missed, gap_seconds=round(ago))
         return True
 
+    def has_new(self, alerts: list[dict[str, Any]]) -> bool:
+        """Whether some of the run's alerts were taken by nobody yet."""
+        return len(alerts) > int(self._taken(self.run.state())["alerts"])
+
     def take_alerts(self, alerts: list[dict[str, Any]], hold: bool = False) -> list[dict[str, Any]]:
         """Takes the alerts (all of the run's are given) that nobody has judged yet."""
-        if len(alerts) <= self._taken(self.run.state())["alerts"]:
+        if not self.has_new(alerts):
             return []
         with self._locked():
             taken = self._taken(self.run.state())

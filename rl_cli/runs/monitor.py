@@ -7,12 +7,11 @@ processes may wait for the same run: each due time and each alert goes to one of
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Literal
 
+from rl_cli.core.files import read_jsonl
 from rl_cli.runs.due_checks import DueChecks
 from rl_cli.runs.follow import Follower
 from rl_cli.runs.progress import Progress, progress_of
@@ -20,8 +19,14 @@ from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import State, is_over
 
 LOOK_EVERY_SECONDS = 0.25
+BURST_SECONDS = 0.25
+"""Alerts that come so soon after a first one are judged with it."""
+RECENT = 5
+"""Rows of metrics in a status."""
+TAIL_BYTES = 16_384
 
 OnProgress = Callable[[dict[str, Any]], None]
+Why = Literal["due", "alert", "end"]
 
 
 @dataclass(frozen=True)
@@ -41,36 +46,37 @@ _followers: dict[str, Follower] = {}
 
 
 async def wait_for_check(
-    run: RunDir, interrupted: asyncio.Event | None = None, on_progress: OnProgress | None = None
+    run: RunDir,
+    interrupted: asyncio.Event | None = None,
+    on_progress: OnProgress | None = None,
+    hold: bool = False,
+    look_every: float = LOOK_EVERY_SECONDS,
 ) -> CheckOutcome:
-    """Waits until the run is to be judged.
+    """Waits until the run is to be judged. An alert and a due time that come together are one judgement.
 
     Args:
         run: The run.
         interrupted: Set by whoever wants the wait to end: the person at the keyboard.
         on_progress: Called with every event of the run (see `Follower`), in order, from this event loop.
+        hold: See `DueChecks.take_check`.
+        look_every: Seconds between two looks at its files.
 
     Returns:
         Why the wait ended; at once, with "end", for a run that is over.
     """
-    from apscheduler.schedulers.asyncio import AsyncIOScheduler
-
     follower = _followers.setdefault(str(run.path), Follower(run))
-    checks = DueChecks(run)
-    scheduler = AsyncIOScheduler(timezone=UTC)
-    scheduler.start()
-    wake = asyncio.Event()
-    try:
-        while True:
-            for event in follower.news():
-                if on_progress:
-                    on_progress(event)
-            if why := _reason(follower, checks, interrupted):
-                return why
-            _schedule(scheduler, checks, wake)
-            await _sleep(wake, interrupted)
-    finally:
-        scheduler.shutdown(wait=False)
+    checks = await asyncio.to_thread(DueChecks, run)
+    interrupted = interrupted or asyncio.Event()
+    while True:
+        await _look(follower, on_progress)
+        if not follower.over and await asyncio.to_thread(checks.has_new, follower.progress.alerts):
+            await _sleep(interrupted, BURST_SECONDS)
+            await _look(follower, on_progress)
+        if outcome := await asyncio.to_thread(_taken, follower, checks, interrupted, hold):
+            if follower.over:
+                _followers.pop(str(run.path), None)
+            return outcome
+        await _sleep(interrupted, look_every)
 
 
 def progress(run: RunDir) -> dict[str, Any]:
@@ -80,45 +86,64 @@ def progress(run: RunDir) -> dict[str, Any]:
 
 def next_check_seconds(run: RunDir) -> float | None:
     """Seconds until the next judgement is due, 0 if it is overdue; None while there is none to come."""
-    due = None if is_over(run.state()) else DueChecks(run).next_due()
-    return None if due is None else round(max(0.0, due - time.time()), 1)
+    left = None if is_over(run.state()) else DueChecks(run).seconds_left()
+    return None if left is None else round(left, 1)
 
 
-def _reason(follower: Follower, checks: DueChecks, interrupted: asyncio.Event | None) -> CheckOutcome | None:
-    state, progress = follower.state, follower.progress
+def status_of(run: RunDir, outcome: CheckOutcome | None = None) -> dict[str, Any]:
+    """What there is to judge a run by: its summary, progress, newest rows and alerts.
+
+    Args:
+        run: The run.
+        outcome: Of a wait that has just ended; None reads everything anew.
+    """
+    summary = run.summary()
+    known = outcome.progress if outcome else progress_of(run)
+    missed = DueChecks(run).missed()
+    return {
+        "run": summary,
+        "progress": known.report(),
+        "recent": _recent_rows(run),
+        "alerts": known.alerts if outcome else summary["alerts"],
+        "next_check_seconds": outcome.next_check_seconds if outcome else next_check_seconds(run),
+        **({"missed_checks": missed} if missed else {}),
+    }
+
+
+async def _look(follower: Follower, on_progress: OnProgress | None) -> None:
+    for event in await asyncio.to_thread(follower.news):
+        if on_progress:
+            on_progress(event)
+
+
+def _taken(
+    follower: Follower, checks: DueChecks, interrupted: asyncio.Event, hold: bool
+) -> CheckOutcome | None:
+    """What there is to judge now, taken so that nobody else judges it."""
+    state, known, run = follower.state, follower.progress, follower.run
     if follower.over:
-        checks.take_alerts(progress.alerts)
-        return CheckOutcome("end", state, progress)
-    if interrupted is not None and interrupted.is_set():
-        return CheckOutcome("interrupted", state, progress, [], next_check_seconds(follower.run))
-    if new := checks.take_alerts(progress.alerts):
-        return CheckOutcome("alert", state, progress, new, next_check_seconds(follower.run))
-    due = checks.next_due()
-    if due is not None and time.time() >= due and checks.take_check():
-        return CheckOutcome("due", state, progress, [], next_check_seconds(follower.run))
-    return None
+        checks.take_alerts(known.alerts)
+        return CheckOutcome("end", state, known)
+    if interrupted.is_set():
+        return CheckOutcome("interrupted", state, known, [], next_check_seconds(run))
+    new = checks.take_alerts(known.alerts, hold)
+    is_due = checks.seconds_left() == 0 and checks.take_check(hold)
+    if not new and not is_due:
+        return None
+    return CheckOutcome("alert" if new else "due", state, known, new, next_check_seconds(run))
 
 
-def _schedule(scheduler: Any, checks: DueChecks, wake: asyncio.Event) -> None:
-    """One job for the next due time; it moves when somebody else has taken that."""
-    due = checks.next_due()
-    job = scheduler.get_job("check")
-    if due is None or (job and abs(job.trigger.run_date.timestamp() - due) < 0.001):
-        return
-    moment = datetime.fromtimestamp(due, UTC)
-    scheduler.add_job(
-        wake.set, "date", run_date=moment, id="check", replace_existing=True, misfire_grace_time=None
-    )
+def _recent_rows(run: RunDir) -> list[dict[str, Any]]:
+    """The newest rows of metrics.jsonl, read from its end."""
+    path = run.path / "metrics.jsonl"
+    size = path.stat().st_size if path.exists() else 0
+    return list(read_jsonl(path, max(0, size - TAIL_BYTES)))[-RECENT:]
 
 
-async def _sleep(wake: asyncio.Event, interrupted: asyncio.Event | None) -> None:
-    """Until the due time or the person wakes us, or it is time to look at the files again."""
-    waits = [asyncio.ensure_future(wake.wait())]
-    if interrupted is not None:
-        waits.append(asyncio.ensure_future(interrupted.wait()))
+async def _sleep(interrupted: asyncio.Event, seconds: float) -> None:
+    """Shorter if the person wants attention."""
     try:
-        await asyncio.wait(waits, timeout=LOOK_EVERY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for one in waits:
-            one.cancel()
-    wake.clear()
+        async with asyncio.timeout(seconds):
+            await interrupted.wait()
+    except TimeoutError:
+        pass

@@ -32,10 +32,10 @@ def test_the_first_due_time_then_the_end_with_everything_shown(runs: Path) -> No
 
 def test_an_alert_ends_the_wait_once(runs: Path) -> None:
     cut = {"completion/clipped": 0.9}
-    run = start(runs, [steps(10, **cut), {"delay": 1}, steps(1, step_from=11, **cut)], FAR)
+    run = start(runs, [steps(20, **cut), {"delay": 1}, steps(1, step_from=21, **cut)], FAR)
     outcome = asyncio.run(wait_for_check(run))
     assert outcome.why == "alert"
-    assert [alert["rule"] for alert in outcome.alerts] == ["clipped"]
+    assert {"clipped"} <= {alert["rule"] for alert in outcome.alerts}
     assert asyncio.run(wait_for_check(run)).why == "end"
 
 

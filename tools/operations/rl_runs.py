@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,9 +12,14 @@ from pydantic import Field
 
 from tools.dispatcher import CallContext, Estimate, ToolError, tool
 from tools.operations.draft import all_rollouts, current_draft, scope_of_run
+from tools.spec import FINAL_ANSWER
 
 if TYPE_CHECKING:
     from rl_cli.config.tree import RunConfig
+    from rl_cli.runs.run_dir import RunDir
+    from tools.spec import Judge
+
+START_SECONDS = 120.0
 
 
 def _find(context: CallContext, run_id: str | None) -> Any:
@@ -48,11 +54,14 @@ def _described(config: RunConfig) -> str:
     return f"train for {grpo.steps} steps of {grpo.batch_size} rollouts, seed {config.seed}"
 
 
-@tool(toolset="rl", risk="spend", deadline=120, exclusive=True, estimate=_estimate)
-async def rl_start_training(context: CallContext) -> dict[str, Any]:
+@tool(toolset="rl", risk="spend", deadline=math.inf, exclusive=True, estimate=_estimate)
+async def rl_start_training(context: CallContext, watch: bool = False) -> dict[str, Any]:
     """Start training with the draft config. Needs approval. Run rl_test_inference first.
 
     The run goes on by itself even if this conversation ends. Next: rl_check_status with wait=true.
+
+    Args:
+        watch: Go on as rl_check_status with wait=true does, in the same call.
     """
     from rl_cli.config.machine import can_train
     from rl_cli.core.settings import ensure_home, home, load_settings
@@ -68,8 +77,9 @@ async def rl_start_training(context: CallContext) -> dict[str, Any]:
     session = context.task_id if context.caller == "chat" else None
     starting = asyncio.ensure_future(asyncio.to_thread(start_run, config, ensure_home(), session=session))
     try:
-        run = await asyncio.shield(starting)
-    except asyncio.CancelledError:  # what a call started, it ends
+        async with asyncio.timeout(START_SECONDS):
+            run = await asyncio.shield(starting)
+    except (asyncio.CancelledError, TimeoutError):  # what a call started, it ends
         run = await starting
         await asyncio.to_thread(stop_run, run, "assistant", "its start was cancelled", False, now=True)
         raise
@@ -80,7 +90,7 @@ async def rl_start_training(context: CallContext) -> dict[str, Any]:
     tracking = config.tracking.wandb
     if tracking == "auto":
         tracking = "online" if os.environ.get("WANDB_API_KEY") else "offline"
-    return {
+    started = {
         "run_id": run.id,
         "dir": str(run.path),
         "state": summary["state"],
@@ -89,9 +99,13 @@ async def rl_start_training(context: CallContext) -> dict[str, Any]:
         "wandb": summary["wandb_url"] or tracking,
         **({"warning": warning} if warning else {}),
     }
+    if not watch:
+        return started
+    found = await _waited(context, run)
+    return {**started, "state": found["run"]["state"], **found}
 
 
-@tool(toolset="rl", risk="read", deadline=86_400)
+@tool(toolset="rl", risk="read", deadline=math.inf)
 async def rl_check_status(
     context: CallContext, run_id: str | None = None, wait: bool = False, decision: str | None = None
 ) -> dict[str, Any]:
@@ -99,33 +113,51 @@ async def rl_check_status(
 
     `why` says which. Judge by progress: reward_first, reward_last, reward_best, signal_share (share of
     groups that teach something), steps_since_best, eta_seconds. Never call it in a loop without wait.
+    Where a `decision` is returned, a compact check has made it: `change` and `ask` are yours to carry out.
 
     Args:
         run_id: The run; without it, the one that this conversation started, else the newest.
         wait: Wait for something to judge rather than answer at once.
         decision: What the last check led you to decide, with its figures; kept in the run's report.
     """
-    from rl_cli.runs.monitor import next_check_seconds, progress, wait_for_check
+    from rl_cli.runs.monitor import status_of
 
     run = _find(context, run_id)
     if decision:
         run.append_event("decision", by="assistant", what="goes on", reason=decision)
-    why, next_check = "now", next_check_seconds(run)
-    alerts = run.summary()["alerts"]
-    if wait:
+    return await _waited(context, run) if wait else {"why": "now", **status_of(run)}
+
+
+async def _waited(context: CallContext, run: RunDir) -> dict[str, Any]:
+    """A run's status at the next check that is for the conversation to judge."""
+    from rl_cli.runs.monitor import status_of, wait_for_check
+
+    if context.judge:
+        found = await _watched(context, context.judge, run)
+    else:
         outcome = await wait_for_check(run, context.interrupted, context.on_progress)
-        if outcome.why == "interrupted" and context.interrupted:
-            context.interrupted.clear()  # it ended the wait; the conversation goes on
-        why, next_check, alerts = outcome.why, outcome.next_check_seconds, outcome.progress.alerts
-    summary = run.summary()
-    return {
-        "why": why,
-        "run": summary,
-        "progress": progress(run),
-        "recent": run.metrics()[-5:],
-        "alerts": alerts,
-        "next_check_seconds": next_check,
-    }
+        found = {"why": outcome.why, **await asyncio.to_thread(status_of, run, outcome)}
+    if found["why"] == "interrupted" and context.interrupted:
+        context.interrupted.clear()  # it ended the wait; the conversation goes on
+    return found
+
+
+async def _watched(context: CallContext, judge: Judge, run: RunDir) -> dict[str, Any]:
+    """Waits through the checks that `judge` judges; at the end its words to the person end the turn."""
+    from rl_cli.monitoring.watching import end_answer, watch
+    from rl_cli.runs.monitor import status_of
+
+    watched = await watch(run, judge, "assistant", context.interrupted, context.on_progress)
+    outcome, decision = watched.outcome, watched.decision
+    status = await asyncio.to_thread(status_of, run, outcome)
+    if decision is None:
+        return {"why": outcome.why, **status}
+    if outcome.why == "end":
+        answer = await asyncio.to_thread(end_answer, run, decision)
+        context.state[FINAL_ANSWER] = answer
+        return {"why": "end", "run": status["run"], "progress": status["progress"], "told": answer}
+    made = {"decision": decision.what, "reason": decision.reason, "message": decision.message}
+    return {"why": outcome.why, **made, **status}
 
 
 @tool(toolset="rl", risk="write", deadline=300)
