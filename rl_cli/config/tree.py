@@ -29,10 +29,12 @@ class EnvironmentSection(Section):
 
 
 class BackendSection(Section):
-    name: Literal["trl", "replay"] = "trl"
-    """trl trains; replay plays a recorded run from a file."""
+    name: Literal["trl", "replay", "wandb"] = "trl"
+    """trl trains; replay plays a recorded run; wandb follows a run that somebody else started."""
     file: str | None = None
     """replay only: the YAML file to play."""
+    run: str | None = None
+    """wandb only: entity/project/run, set by `rl-cli runs watch wandb:ENTITY/PROJECT/RUN`."""
 
 
 class LoraSection(Section):

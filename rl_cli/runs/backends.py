@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from rl_cli.core.errors import BadUsage
+
 if TYPE_CHECKING:
     from rl_cli.config.tree import RunConfig
     from rl_cli.runs.run_dir import RunDir
@@ -49,5 +51,10 @@ def prepare(config: RunConfig) -> RunConfig:
     Raises:
         RlCliError: It cannot: a missing extra, a file with mistakes.
     """
+    if config.backend.name not in WORKERS:
+        raise BadUsage(
+            f"backend {config.backend.name} cannot be started: it follows a run that somebody else started",
+            "rl-cli runs watch wandb:ENTITY/PROJECT/RUN",
+        )
     prepared: RunConfig = import_module(WORKERS[config.backend.name]).prepare(config)
     return prepared

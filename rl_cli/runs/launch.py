@@ -18,7 +18,7 @@ from rl_cli.runs import children
 from rl_cli.runs.backends import files_of, prepare
 from rl_cli.runs.logs import last_lines, telling_line
 from rl_cli.runs.settle import settle, write_end
-from rl_cli.runs.state_file import State, StateWriter, is_over, judge
+from rl_cli.runs.state_file import WATCHED, State, StateWriter, is_over, judge
 from rl_cli.runs.store import RunDir, create_run
 from rl_cli.runs.times import now_text
 from rl_cli.spending.gate import RunSpending, reserve_run
@@ -156,10 +156,16 @@ def stop_run(run: RunDir, by: str, reason: str, wait: bool | float = True, now: 
 
     Returns:
         The state, which is not over yet if `wait` was too short.
+
+    Raises:
+        BadUsage: It is a watched run: none of our processes trains it.
     """
     state = settle(run)
     if is_over(state):
         return state
+    if state.get("backend") == WATCHED:
+        hint = f"wandb_stop_run, or rl-cli runs stop {run.id}, asks W&B to stop it"
+        raise BadUsage(f"{run.id} is a run of somebody else, which is only followed here", hint)
     try:
         run.request_stop(by, reason, now=now)
     except OSError as error:  # a full disk without a reserve

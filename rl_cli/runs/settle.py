@@ -9,7 +9,7 @@ from rl_cli.core.processes import ProcessIdentity, kill_tree
 from rl_cli.runs.logs import mask_logs
 from rl_cli.runs.progress import Progress, Reader
 from rl_cli.runs.run_dir import RunDir
-from rl_cli.runs.state_file import State, StateWriter, is_over, read_state
+from rl_cli.runs.state_file import WATCHED, State, StateWriter, is_over, read_state
 from rl_cli.runs.times import now_text, since
 
 NEVER_STARTED_SECONDS = 60
@@ -84,6 +84,8 @@ def end_leftovers(state: State) -> list[int]:
 
 
 def _judged(run: RunDir, written: State) -> State:
+    if written.get("backend") == WATCHED:
+        return written
     if written["state"] == "created" and _never_started(run, written):
         reason = "it was never started: whoever created it ended before that"
         return {**written, "state": "failed", "reason": reason, "ended": now_text()}

@@ -27,6 +27,9 @@ STALE_SECONDS = 60
 NO_EVALUATION = {"n": None, "untrained": None, "initial": None, "best": None, "final": None}
 RESERVE_BYTES = 256 * 1024
 
+WATCHED = "wandb"
+"""The backend of a run that somebody else started: it has no process here to judge it by."""
+
 State = dict[str, Any]
 
 
@@ -86,7 +89,13 @@ def _what_is_wrong(state: Any) -> str | None:
             return f"'{name}' is not what belongs there"
     if seconds_of(state.get("created")) is None:
         return "it does not say when the run was created"
-    if state["state"] not in (*OVER, "created") and not is_over(state) and not state.get("supervisor"):
+    ours = state.get("backend") != WATCHED
+    if (
+        ours
+        and state["state"] not in (*OVER, "created")
+        and not is_over(state)
+        and not state.get("supervisor")
+    ):
         return f"it is {state['state']}, and no supervisor is named"
     return None
 
@@ -180,7 +189,7 @@ def judge(state: State, exit_record: State | None, asked: str | None = None) -> 
         `state` itself if it holds; else a changed copy: `lost`, or how the trainer ended alone.
         A lost run has `ended` only if none of its processes is left.
     """
-    if state["state"] in (*OVER, "created") or is_over(state):
+    if state["state"] in (*OVER, "created") or is_over(state) or state.get("backend") == WATCHED:
         return state
     supervisor = ProcessIdentity.from_dict(state["supervisor"])
     silent = since(state.get("heartbeat")) or 0.0

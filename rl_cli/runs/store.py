@@ -21,6 +21,7 @@ from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.settle import settle
 from rl_cli.runs.state_file import NO_EVALUATION, read_state, set_reserve_aside
 from rl_cli.runs.times import now_text
+from rl_cli.runs.watched import PREFIX, watched_run
 
 if TYPE_CHECKING:
     from rl_cli.config.tree import RunConfig
@@ -117,9 +118,11 @@ def _all(home: str | Path) -> list[RunDir]:
     seconds = Counter(name[:15] for name in names)
 
     def order(name: str) -> tuple[str, str, str]:
-        tied = seconds[name[:15]] > 1
-        created = read_state(runs_folder(home) / name).get("created") if tied else ""
-        return name[:15], created or "", name
+        watched = name.startswith("wandb-")
+        tied = watched or seconds[name[:15]] > 1
+        created = str(read_state(runs_folder(home) / name).get("created") or "") if tied else ""
+        second = created[:19].replace("-", "").replace(":", "").replace("T", "-") if watched else name[:15]
+        return second, created, name
 
     return [RunDir(runs_folder(home) / name) for name in sorted(names, key=order, reverse=True)]
 
@@ -133,11 +136,15 @@ def list_runs(home: str | Path) -> list[RunDir]:
 
 
 def find_run(home: str | Path, text: str) -> RunDir:
-    """The run that `text` means: its id, a unique beginning of it, or "latest".
+    """The run that `text` means: its id, a unique beginning of it, "latest", or wandb:ENTITY/PROJECT/RUN.
+
+    The latter, a run that somebody else started, gets a directory that follows it (see `watched`).
 
     Raises:
         BadUsage: None or several; the hint names the nearest ids.
     """
+    if text.startswith(PREFIX):
+        return watched_run(home, text)
     runs = _all(home)
     ids = [run.id for run in runs]
     if not runs:
