@@ -14,6 +14,7 @@ TOOLSETS: dict[str, tuple[str, ...]] = {
         "tools.operations.rl_config",
         "tools.operations.rl_inference",
         "tools.operations.rl_runs",
+        "tools.operations.rl_resume",
     ),
 }
 

@@ -11,6 +11,7 @@ import typer
 
 from rl_cli.cli.app import JsonOption, YesOption, group
 from rl_cli.cli.output import cell, print_json, print_json_lines, print_table, say
+from rl_cli.cli.run_resume import resume_command
 from rl_cli.core.cuts import one_line
 from rl_cli.core.errors import BadUsage, WorkFailed, did_you_mean
 from rl_cli.core.json_text import to_json
@@ -152,6 +153,9 @@ def stop_command(
         raise WorkFailed(f"{found.id} is still {state['state']}: its supervisor (pid {pid}) {does}", hint)
     if state["state"] not in ("finished", "stopped"):
         raise typer.Exit(1)
+
+
+app.command("resume")(resume_command)
 
 
 @app.command("logs")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rl_cli.core.errors import BadUsage
 from rl_cli.core.files import explain_os_error, read_jsonl, write_atomic, write_json
+from rl_cli.core.processes import ProcessIdentity
 from rl_cli.core.settings import load_settings
 from rl_cli.runs import checkpoints
 from rl_cli.runs.attempts import NAME
@@ -51,6 +52,13 @@ class Resumed:
     checkpoint: Path | None
     notes: list[str]
     """What a person should know: checkpoints that could not be used, and why."""
+
+    def sentence(self) -> str:
+        if self.attached:
+            return "its trainer still runs, and is watched over again"
+        if self.checkpoint is None:
+            return f"begins at the beginning: there is no good checkpoint (attempt {self.attempt})"
+        return f"goes on from step {self.step} (attempt {self.attempt})"
 
 
 def resume_run(
@@ -114,15 +122,15 @@ def put_back(
     for stage in STAGES:
         stage(run, plan)
     set_reserve_aside(run.path)
-    now = now_text()
     fresh = dict.fromkeys(("started", "running_since", "ended", "supervisor", "heartbeat", "phase"))
-    fresh |= dict.fromkeys(("verdict", "rule", "last_log_lines"))
+    fresh |= dict.fromkeys(("verdict", "rule", "last_log_lines", "place", "ports"))
     known = {**NO_EVALUATION, **(writer.state.get("eval") or {})}
     writer.move(
         "created",
         None,
         **fresh,
-        resumed=now,
+        resumed=now_text(),
+        creator=ProcessIdentity.current().to_dict(),
         attempt=plan.attempt,
         seconds_before=plan.seconds_before,
         processes={},

@@ -124,7 +124,7 @@ def make_plan(run: RunDir, state: State, changes: Mapping[str, Any]) -> tuple[Pl
     config, bounded = changed(run, before, changes)
     checkpoint, notes = last_good(run)
     step = checkpoint[0] if checkpoint else 0
-    if config.grpo.steps < step:
+    if "grpo.steps" in bounded and config.grpo.steps < step:
         raise BadUsage(
             f"grpo.steps {config.grpo.steps} is less than the {step} steps that are done",
             f"at least {step}",
