@@ -1,4 +1,4 @@
-"""What `rl-cli runs show` says of one run."""
+"""What `rl-cli runs show` and `runs report` say of one run."""
 
 from __future__ import annotations
 
@@ -39,3 +39,28 @@ def show_run(run: Any, as_json: bool, plot: bool | None = None) -> None:
         say(f"\nalert ({kind}): {alert['message']}\n  {alert['action']}")
     if plots_wanted(plot):
         print_plots([run])
+
+
+def report_run(run: Any, format_: str | None, show: bool, as_json: bool) -> None:
+    """Writes the report of a run and prints the short one.
+
+    Args:
+        run: A RunDir.
+        format_: "html" or "md"; None writes both.
+        show: Open the page in the browser.
+        as_json: One JSON object instead, with the keys of `rl_get_results`.
+    """
+    import typer
+
+    from rl_cli.runs.report import results, text_summary, write_markdown, write_report
+
+    if as_json:
+        print_json(results(run))
+    else:
+        say(text_summary(run))
+    writers = {"html": write_report, "md": write_markdown}
+    written = [writer(run) for name, writer in writers.items() if format_ in (None, name)]
+    for path in written:
+        say(f"report: {path}", error=as_json)
+    if show:
+        typer.launch(str(written[0]))

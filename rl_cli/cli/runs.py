@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from rl_cli.cli.app import JsonOption, YesOption, group
-from rl_cli.cli.output import cell, print_json, print_json_lines, print_table, say
+from rl_cli.cli.output import cell, print_json, print_json_lines, print_table
 from rl_cli.cli.run_resume import resume_command
 from rl_cli.core.cuts import one_line
 from rl_cli.core.errors import BadUsage, WorkFailed, did_you_mean
@@ -23,6 +23,7 @@ app = group("Training runs: start one, see how it goes, stop it, read what came 
 RunArgument = Annotated[
     str, typer.Argument(metavar="RUN", help="Its id, a unique beginning of it, or 'latest'.")
 ]
+ReportFormat = Literal["html", "md"]
 PlotOption = Annotated[
     bool | None, typer.Option("--plot/--no-plot", help="Draw curves; default: on a terminal.")
 ]
@@ -221,21 +222,16 @@ def watch_command(run: RunArgument, json_: JsonOption = False) -> None:
 @app.command("report")
 def report_command(
     run: RunArgument,
+    format_: Annotated[
+        ReportFormat | None, typer.Option("--format", help="Which file to write; default: both.")
+    ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
     json_: JsonOption = False,
 ) -> None:
-    """Write report.html and print the short report."""
-    from rl_cli.runs.report import results, text_summary
+    """Write report.html and report.md, and print the short report."""
+    from rl_cli.cli.run_details import report_run
 
-    found = _find(run)
-    outcome = results(found)
-    if json_:
-        print_json(outcome)
-    else:
-        say(text_summary(found))
-        say(f"report: {outcome['report']}")
-    if open_:
-        typer.launch(outcome["report"])
+    report_run(_find(run), format_, open_, json_)
 
 
 @app.command("compare")

@@ -10,7 +10,7 @@ from html import escape
 from rl_cli.runs.thinning import Point, thin
 
 WIDTH, HEIGHT = 360, 190
-LEFT, RIGHT, TOP, BOTTOM = 54, 12, 12, 26
+LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 26
 MOST_POINTS = 4 * (WIDTH - LEFT - RIGHT)
 """Of one curve: four for each column of the picture."""
 COLOURS = 6

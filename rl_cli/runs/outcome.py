@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rl_cli.runs.progress import number
+from rl_cli.runs.progress import Progress, number, progress_of
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import State
 from rl_cli.runs.times import duration, since
@@ -87,6 +88,12 @@ def sentence(summary: dict[str, Any], digits: int = 4) -> str:
     return f"Still {state}, at {where} after {took}."
 
 
+def about(summary: Mapping[str, Any]) -> list[str]:
+    """What ran with what, as far as it is known: nobody knows the environment of a run that only W&B has."""
+    named = (("", "environment"), ("profile ", "profile"), ("backend ", "backend"), ("model ", "model"))
+    return [f"{what}{summary[name]}" for what, name in named if summary.get(name)]
+
+
 def is_incomplete(state: Mapping[str, Any]) -> bool:
     """Whether a run did not do its work: failed, lost, or ended by budget or deadline before its last step.
 
@@ -117,8 +124,14 @@ def _replayed(summary: dict[str, Any], where: str, took: str, digits: int) -> st
     return f"{line}. Its file plays a test accuracy of {first}, then {last}."
 
 
-def notes(run: RunDir, state: State, events: Sequence[dict[str, Any]], digits: int = 4) -> list[str]:
-    """What a reader must know to read the figures right."""
+def notes(
+    run: RunDir,
+    state: State,
+    events: Sequence[dict[str, Any]],
+    digits: int = 4,
+    progress: Progress | None = None,
+) -> list[str]:
+    """What a reader must know to read the figures right; `progress` is read anew where it is not given."""
     found = []
     if is_replay(state):
         found.append("This run was played from a file: nothing was trained, and no figure here was measured.")
@@ -132,9 +145,9 @@ def notes(run: RunDir, state: State, events: Sequence[dict[str, Any]], digits: i
             )
             found.append(f"{str(event['note']).rstrip('.')}.{added}")
             break
-    errors = sum(int(row.get("rollouts/errors") or 0) for row in run.metrics() if _is_count(row))
+    errors = math.fsum((progress or progress_of(run)).grpo["rollouts/errors"].last(sys.maxsize))
     if errors:
-        found.append(f"{errors} rollouts failed for reasons of infrastructure; they carried no weight.")
+        found.append(f"{errors:.0f} rollouts failed for reasons of infrastructure; they carried no weight.")
     return found
 
 
@@ -144,10 +157,6 @@ def wandb_note(events: Sequence[dict[str, Any]]) -> list[str]:
     if not wandb or wandb[-1].get("mode") != "offline":
         return []
     return [f"W&B is offline. To upload it: wandb sync {shlex.quote(str(wandb[-1].get('dir')))}"]
-
-
-def _is_count(row: dict[str, Any]) -> bool:
-    return isinstance(row.get("rollouts/errors"), int | float)
 
 
 @dataclass(frozen=True)
@@ -217,11 +226,8 @@ def pick_samples(samples: Sequence[dict[str, Any]], count: int = 3) -> list[dict
     by_step: dict[Any, list[dict[str, Any]]] = {}
     for sample in samples:
         by_step.setdefault(sample.get("step"), []).append(sample)
-    steps = list(by_step)
-    if len(steps) > count:
-        steps = [steps[round(i * (len(steps) - 1) / (count - 1))] for i in range(count)]
     picked = []
-    for step in steps:
+    for step in spread(list(by_step), count):
         found: dict[bool | None, dict[str, Any]] = {}
         for sample in by_step[step]:
             found.setdefault(is_right(sample), sample)
@@ -229,16 +235,18 @@ def pick_samples(samples: Sequence[dict[str, Any]], count: int = 3) -> list[dict
     return picked
 
 
+def spread(steps: Sequence[Any], count: int = 3) -> list[Any]:
+    """At most `count` of the steps: the first, the last and some between."""
+    if len(steps) <= count:
+        return list(steps)
+    return [steps[round(i * (len(steps) - 1) / (count - 1))] for i in range(count)]
+
+
 def text_summary(run: RunDir) -> str:
     """The short report: a few lines of text, without the path of the long one."""
     summary, events = run.summary(), run.events()
     evaluation = summary["eval"]
-    what = [summary["environment"], f"profile {summary['profile']}", f"backend {summary['backend']}"]
-    lines = [
-        f"{summary['id']}: {summary['state']}",
-        ", ".join([*map(str, what), f"model {summary['model']}"]),
-        sentence(summary),
-    ]
+    lines = [f"{summary['id']}: {summary['state']}", ", ".join(about(summary)), sentence(summary)]
     measured = [f"{which} {evaluation[which]:.4f}" for which in WHICH if evaluation[which] is not None]
     if measured:
         what_kind = "accuracy in the file" if is_replay(summary) else "test accuracy"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from rl_cli.core.errors import RlCliError
 from rl_cli.runs.outcome import is_replay
-from rl_cli.runs.progress import finite, number
+from rl_cli.runs.progress import Progress, number
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.times import duration, since
 
@@ -26,35 +28,57 @@ WHAT_FILES_HOLD = {
 }
 
 
+FOLDERS = {
+    "checkpoints": "weights, tokenizer, optimizer",
+    "attempts": "what this attempt left when the run was resumed",
+}
+"""Folders of folders, each of which is one entry."""
+
+
+def is_watched(summary: Mapping[str, Any]) -> bool:
+    """Whether somebody else's run is followed in W&B: its environment and config are not known here."""
+    return summary.get("backend") == "wandb"
+
+
 def facts(
-    run: RunDir, summary: dict[str, Any], state: dict[str, Any], events: Sequence[dict[str, Any]]
+    run: RunDir,
+    summary: dict[str, Any],
+    state: dict[str, Any],
+    events: Sequence[dict[str, Any]],
+    progress: Progress,
 ) -> list[tuple[str, str]]:
     """(name, value) of what a reader needs to place the run and to repeat it, as plain text."""
     started, rows = str(summary["started"] or "")[:19].replace("T", " "), []
     if started:
         took = duration(since(summary["started"], summary["ended"]))
         rows.append(("Started", f"{started} UTC; {'took' if summary['ended'] else 'so far'} {took}"))
+    if is_watched(summary):
+        return [*rows, ("Watched in W&B", str(summary.get("wandb_url") or run.id)), *_pace(progress)]
     rows.append(("Host", str(state.get("host") or "unknown")))
     if not is_replay(summary):
-        rows += [*_work(run, summary), *_warm_start(events)]
+        rows += [*_pace(progress), *_work(run, summary, progress), *_warm_start(events)]
         rows.append(("Versions, as installed when this page was written", _versions()))
     rows.append(("To repeat it", f"rl-cli runs start --config {shlex.quote(str(run.path / 'run.yaml'))}"))
     return rows
 
 
-def _work(run: RunDir, summary: dict[str, Any]) -> list[tuple[str, str]]:
-    steps = [row for row in run.metrics() if row.get("phase") == "grpo"]
-    seconds, rows = finite(steps, "seconds/step"), []
-    if seconds:
-        mean = sum(seconds) / len(seconds)
-        rows.append(("Time per GRPO step", f"{mean:.3g} s, the mean of {len(seconds)}, without evaluations"))
+def _pace(progress: Progress) -> list[tuple[str, str]]:
+    seconds = progress.grpo["seconds/step"].last(sys.maxsize)
+    if not seconds:
+        return []
+    mean = math.fsum(seconds) / len(seconds)
+    return [("Time per GRPO step", f"{mean:.3g} s, the mean of {len(seconds)}, without evaluations")]
+
+
+def _work(run: RunDir, summary: dict[str, Any], progress: Progress) -> list[tuple[str, str]]:
+    rows = []
     size = _setting(run, "grpo", "batch_size")
     if isinstance(size, int) and isinstance(summary["step"], int) and summary["step"]:
         count = size * summary["step"]
         rows.append(("Rollouts in training", f"{count:,} ({summary['step']} steps of {size})"))
-    tokens = number(steps[-1], "tokens") if steps else None
+    tokens = progress.grpo["tokens"].last(1)
     if tokens:
-        rows.append(("Tokens sampled in training", f"{tokens:,.0f}"))
+        rows.append(("Tokens sampled in training", f"{tokens[0]:,.0f}"))
     return rows
 
 
@@ -95,11 +119,11 @@ def files(run: RunDir) -> list[tuple[str, int, str]]:
     found: dict[str, tuple[int, str]] = {}
     for path in sorted(run.path.rglob("*")):
         name = path.relative_to(run.path)
-        if not path.is_file() or name.parts[0].startswith((".", "wandb")) or name.name == "report.html":
+        if not path.is_file() or name.parts[0].startswith((".", "wandb")) or name.stem == "report":
             continue
         key, what = str(name), WHAT_FILES_HOLD.get(str(name), "")
-        if name.parts[0] == "checkpoints" and len(name.parts) > 2:
-            key, what = f"{Path(*name.parts[:2])}/", "weights, tokenizer, optimizer"
+        if name.parts[0] in FOLDERS and len(name.parts) > 2:
+            key, what = f"{Path(*name.parts[:2])}/", FOLDERS[name.parts[0]]
         found[key] = (found.get(key, (0, ""))[0] + _size(path), what)
     return [(name, size, what) for name, (size, what) in found.items()]
 

@@ -1,0 +1,121 @@
+"""What happened to a run, for its report: attempts, alerts, decisions, as tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rl_cli.core.cuts import one_line
+from rl_cli.core.json_text import to_json
+from rl_cli.runs.report_page import Block, Cell, Table, Text
+from rl_cli.runs.state_file import OVER
+from rl_cli.runs.times import duration, since
+
+MOST_ROWS = 100
+"""Of a table: the newest."""
+SEVERITY_TONES = {"critical": "bad", "warning": "warn"}
+STATE_TONES = {"finished": "good", "failed": "bad", "lost": "bad", "stopped": "warn"}
+Events = Sequence[dict[str, Any]]
+
+
+def attempts(events: Events, state: Mapping[str, Any]) -> list[Block]:
+    """One row per attempt, where the run was resumed."""
+    if not any(event.get("kind") == "resumed" for event in events):
+        return []
+    rows: list[list[Cell | str]] = []
+    start, begun_from, changes, end = state.get("created"), "the beginning", "", ("", "")
+    for event in [*events, {"kind": "resumed"}]:
+        if event.get("kind") == "state" and event.get("state") in (*OVER, "lost"):
+            end = (str(event["state"]), str(event.get("reason") or ""))
+        elif event.get("kind") == "resumed":
+            number = str(len(rows) + 1)
+            ended = Cell(end[0], tone=STATE_TONES.get(end[0], "")) if end[0] else "goes on"
+            rows.append([number, _moment(start, state), begun_from, changes, ended, short_figures(end[1])])
+            step, changed = event.get("step"), event.get("changes")
+            start, end = event.get("time"), ("", "")
+            begun_from = f"step {step}" if step else "the beginning"
+            changes = pairs(changed) if isinstance(changed, dict) else ""
+    heads = ("attempt", "after", "from", "changed", "ended", "why")
+    return [Table(heads, rows[-MOST_ROWS:], kind="stacked"), *_left_out(len(rows))]
+
+
+def alerts(found: Events, state: Mapping[str, Any]) -> list[Block]:
+    """Every alert with its severity and evidence."""
+    rows: list[list[Cell | str]] = []
+    for alert in found[-MOST_ROWS:]:
+        severity = str(alert.get("severity") or "alert")
+        evidence = alert.get("figures")
+        aside = pairs(evidence) if isinstance(evidence, dict) else ""
+        rows.append(
+            [
+                _moment(alert.get("time"), state),
+                Cell(severity, tone=SEVERITY_TONES.get(severity, "")),
+                str(alert.get("rule")),
+                Cell(str(alert.get("message")), f"({aside})" if aside else ""),
+                str(alert.get("action")),
+            ]
+        )
+    heads = ("after", "severity", "rule", "what was seen", "what to do")
+    return [Table(heads, rows, kind="stacked"), *_left_out(len(found))] if rows else []
+
+
+def decisions(events: Events, state: Mapping[str, Any]) -> list[Block]:
+    """Who decided what, when and why; states too."""
+    rows: list[list[Cell | str]] = []
+    for event in events:
+        kind, evidence = event.get("kind"), event.get("evidence")
+        if kind == "state":
+            who, what = "supervisor", str(event.get("state"))
+        elif kind == "decision":
+            who, what = str(event.get("by")), str(event.get("what"))
+        elif kind == "stop_requested":
+            who, what = str(event.get("by")), "asks to stop"
+        elif kind == "attached":
+            who, what = "supervisor", "took over a trainer that ran on alone"
+        else:
+            continue
+        told = [pairs(evidence)] if isinstance(evidence, dict) and evidence else []
+        if kind == "decision" and event.get("why"):
+            told.insert(0, f"at a check: {event['why']}")
+        reason = short_figures(str(event.get("reason") or ""))
+        aside = f"({'; '.join(told)})" if told else ""
+        rows.append(
+            [
+                _moment(event.get("time"), state),
+                short_figures(who),
+                Cell(short_figures(what), tone=STATE_TONES.get(what, "")),
+                Cell(reason, aside),
+            ]
+        )
+    heads = ("after", "who", "what", "why")
+    return [Table(heads, rows[-MOST_ROWS:], kind="stacked"), *_left_out(len(rows))] if rows else []
+
+
+def pairs(values: Mapping[str, Any]) -> str:
+    """Names with their values on one line; samples and other long things are shown elsewhere."""
+    told = []
+    for name, value in values.items():
+        if isinstance(value, float):
+            told.append(f"{name} {value:.4g}")
+        elif isinstance(value, str | int) or value is None:
+            told.append(f"{name} {one_line(str(value), 80)}")
+        elif name != "samples":
+            told.append(f"{name} {one_line(to_json(value), 80)}")
+    return one_line(", ".join(told), 400)
+
+
+def short_figures(said: str) -> str:
+    """The text with at most four digits after a point."""
+    return re.sub(r"(?<![\w.])\d+\.\d{5,}(?![\w.])", lambda match: f"{float(match[0]):.4f}", said)
+
+
+def _left_out(count: int) -> list[Block]:
+    if count <= MOST_ROWS:
+        return []
+    return [Text(f"The newest {MOST_ROWS} of {count}; all are in events.jsonl.", "about")]
+
+
+def _moment(time: Any, state: Mapping[str, Any]) -> Cell:
+    passed = since(state.get("created") or state.get("started"), str(time))
+    return Cell(duration(max(0.0, passed)) if passed is not None else "?", hover=str(time))
