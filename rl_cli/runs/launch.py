@@ -119,11 +119,12 @@ def start_supervisor(run: RunDir, timeout: float = 15, attach: bool = False) -> 
     deadline = time.monotonic() + timeout
     while run.state()["state"] == waiting:
         ended = not child.identity.alive()
-        if ended or time.monotonic() > deadline:
+        if ended:
+            reaper.join(1)
+        if (ended and child.code != 0) or time.monotonic() > deadline:  # 0: another one has the run
             kill_tree(child.identity, grace_seconds=1)
             if run.state()["state"] != waiting:
                 return
-            reaper.join(1)
             how = f"it {children.how_it_ended(child.process.returncode or 0)}" if ended else ""
             line = telling_line(last_lines(log))
             line = ": ".join(filter(None, (how or f"nothing for {timeout:g} s", line)))

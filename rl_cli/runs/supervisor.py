@@ -137,9 +137,9 @@ class Supervisor:
             state, reason = "stopping", verdict["reason"]
             kill_at = time.monotonic() + self.config.health.stop_grace_seconds
             self.verdict = Verdict(verdict["state"], verdict["reason"], kill_at, asked=True)
-        self.writer.move(state, reason, **changes)
         with suppress(OSError):
             self.run.append_event("attached", supervisor=owner.pid, trainer=trainer.pid)
+        self.writer.move(state, reason, **changes)
         self.spending.adopt(owner, trainer)
         self.mirror.adopt(known["processes"])
         self._read()

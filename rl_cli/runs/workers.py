@@ -16,7 +16,7 @@ TERMINATE_SECONDS = 5.0
 """How long a process may take to end after SIGTERM."""
 OTHERS = ("trainer", "recorder", "uploader")
 """Processes in state.json that are no helpers of the trainer."""
-TAKEN = ("address already in use", "EADDRINUSE")
+TAKEN = ("address already in use", "eaddrinuse")
 
 Process = children.Child | children.Adopted
 
@@ -80,7 +80,7 @@ class Workers:
         """One line, with what its log says last."""
         lines = last_lines(self.run.log_path("trainer"))
         line = telling_line(lines)
-        if self.port and any(word in text for text in lines for word in TAKEN):
+        if self.port and any(word in text.lower() for text in lines for word in TAKEN):
             line = f"port {self.port.number}, free when the run was started, was taken by another process"
         code = self.trainer.code if self.trainer else None
         return f"the trainer {children.how_it_ended(code)}" + (f": {line}" if line else "")

@@ -53,7 +53,7 @@ def test_a_lost_run_is_taken_over_and_finishes(runs: Path) -> None:
     state = until_over(run)
     assert (state["state"], state["step"], state["eval"]["final"]) == ("finished", 120, 0.7)
     kinds = [e.get("state") or e["kind"] for e in run.events() if e["kind"] in ("state", "attached")]
-    assert kinds == ["starting", "running", "lost", "running", "attached", "finished"]
+    assert kinds == ["starting", "running", "lost", "attached", "running", "finished"]
     with pytest.raises(BadUsage, match="it is finished"):
         attach_run(run)
 

@@ -1,0 +1,276 @@
+"""What the fault matrix does to runs, one function per fault, and what must hold after each."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from rl_cli.core.processes import TREE, ProcessIdentity, python_module
+from rl_cli.runs import children
+from rl_cli.runs.launch import attach_run, stop_run
+from rl_cli.runs.settle import settle
+from rl_cli.runs.state_file import is_over
+from rl_cli.runs.store import RunDir
+from tests.runs.kit import identity, until, until_over, until_state
+
+BYSTANDER = "import time; time.sleep(600)"
+
+
+def left_of(home: Path) -> list[str]:
+    """Command lines of what runs of this home have left running."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            environment = process.environ()
+            ours = environment.get(TREE) and environment.get("RL_CLI_HOME") == str(home)
+            if ours and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(f"{process.pid} {' '.join(process.cmdline())}")
+    return found
+
+
+@contextmanager
+def bystander() -> Iterator[subprocess.Popen[bytes]]:
+    """A process of somebody else, with the command line of a trainer's child; it must outlive the test."""
+    process = subprocess.Popen([sys.executable, "-c", BYSTANDER, "rl_cli.training.replay_worker"])
+    try:
+        yield process
+        assert process.poll() is None, "a foreign process was killed"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def kill(run: RunDir, process: str, number: int = signal.SIGKILL) -> None:
+    one = identity(run, process)
+    os.kill(one.pid, number)
+    if number != signal.SIGSTOP:
+        until(lambda: not one.alive())
+
+
+def kill_supervisor(run: RunDir) -> None:
+    kill(run, "supervisor")
+
+
+def kill_both(run: RunDir) -> None:
+    kill(run, "supervisor")
+    kill(run, "trainer")
+
+
+def kill_both_while_stopping(run: RunDir) -> None:
+    stop_run(run, "user", "enough", wait=False)
+    until_state(run, "stopping")
+    kill_both(run)
+
+
+def stop(run: RunDir) -> None:
+    stop_run(run, "user", "enough")
+
+
+def stop_now(run: RunDir) -> None:
+    stop_run(run, "user", "enough", now=True)
+
+
+def stop_then_now(run: RunDir) -> None:
+    stop_run(run, "user", "enough", wait=False)
+    until_state(run, "stopping")
+    stop_now(run)
+
+
+def stop_twice_at_once(run: RunDir) -> None:
+    threads = [threading.Thread(target=stop, args=[run]) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [e.get("state") for e in run.events()].count("stopped") == 1
+
+
+def stop_as_it_ends(run: RunDir) -> None:
+    until(lambda: run.exit("trainer"))
+    stop(run)
+
+
+def kill_supervisor_and_stop(run: RunDir) -> None:
+    kill_supervisor(run)
+    stop(run)
+
+
+def kill_supervisor_and_attach(run: RunDir) -> None:
+    kill_supervisor(run)
+    attach_run(run)
+    assert "attached" in [e["kind"] for e in run.events()]
+
+
+def kill_supervisors_twice(run: RunDir) -> None:
+    kill_supervisor_and_attach(run)
+    kill_supervisor_and_attach(run)
+
+
+def attach_and_stop(run: RunDir) -> None:
+    kill_supervisor_and_attach(run)
+    stop(run)
+
+
+def attach_and_kill_the_trainer(run: RunDir) -> None:
+    kill_supervisor_and_attach(run)
+    kill(run, "trainer")
+
+
+def second_supervisor(run: RunDir) -> None:
+    argv = python_module("rl_cli.runs.supervisor", str(run.path))
+    for words in (argv, [*argv, "--attach"]):
+        told = subprocess.run(words, timeout=60, check=True, capture_output=True, text=True).stdout
+        assert "is held by another process" in told
+    stop(run)
+
+
+def edit_state(run: RunDir, **changes: Any) -> None:
+    path = run.path / "state.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def processes_that_are(run: RunDir, **changes: Any) -> dict[str, Any]:
+    """The run's processes with something else in their identities."""
+    state = json.loads((run.path / "state.json").read_text())
+    others = {name: {**one, **changes} for name, one in state["processes"].items()}
+    return {"supervisor": {**state["supervisor"], **changes}, "processes": others}
+
+
+def restart_the_machine(run: RunDir) -> None:
+    """Its pids belong to others afterwards, started in the same hundredth of a second."""
+    kill_both(run)
+    other = ProcessIdentity.of(next(p.pid for p in psutil.process_iter() if BYSTANDER in p.cmdline()))
+    edit_state(run, **processes_that_are(run, pid=other.pid, started=other.started, boot=str(uuid.uuid4())))
+
+
+def reuse_pids(run: RunDir) -> None:
+    kill_both(run)
+    other = next(p.pid for p in psutil.process_iter() if BYSTANDER in p.cmdline())
+    edit_state(run, **processes_that_are(run, pid=other))
+
+
+def set_the_clock_back(run: RunDir) -> None:
+    """All that was written lies in the future."""
+    kill_both(run)
+    edit_state(run, **dict.fromkeys(("created", "started", "running_since"), "2093-01-01T00:00:00.000Z"))
+
+
+def set_the_clock_forward(run: RunDir) -> None:
+    kill_supervisor(run)
+    edit_state(run, **dict.fromkeys(("created", "started", "heartbeat"), "2001-01-01T00:00:00.000Z"))
+    attach_run(run)
+    until(lambda: run.state()["state"] == "running")
+    stop(run)
+
+
+def move_while_it_runs(run: RunDir) -> None:
+    target = run.path.with_name("moved")
+    run.path.rename(target)
+    run.path = target
+
+
+def move_a_lost_one(run: RunDir) -> None:
+    kill_supervisor(run)
+    move_while_it_runs(run)
+
+
+def move_after_the_end(run: RunDir) -> None:
+    until_over(run)
+    move_while_it_runs(run)
+
+
+def delete_while_it_runs(run: RunDir) -> None:
+    """What it said last is kept for the test to look at."""
+    copy = run.path.with_name("copy")
+    shutil.copytree(run.path, copy)
+    shutil.rmtree(run.path, ignore_errors=True)
+    shutil.rmtree(run.path, ignore_errors=True)
+    run.path = copy
+
+
+def copy_while_it_runs(run: RunDir) -> None:
+    """What is done to the copy does not reach the original."""
+    copy = RunDir(run.home / "elsewhere" / "runs" / run.id)
+    shutil.copytree(run.path, copy.path)
+    assert stop_run(copy, "user", "the copy", now=True)["state"] == "lost"
+    assert "this is a copy of" in copy.state()["reason"]
+    assert run.state()["state"] == "running"
+    step = run.last_metrics()["step"]
+    until(lambda: run.last_metrics()["step"] > step + 1)
+    stop(run)
+
+
+def copy_to_another_host(run: RunDir) -> None:
+    """There nothing is known of its processes but what the heartbeat says, and nobody is killed."""
+    copy = RunDir(run.home / "elsewhere" / "runs" / run.id)
+    shutil.copytree(run.path, copy.path)
+    old = {"heartbeat": "2020-01-01T00:00:00.000Z", "place": None}
+    edit_state(copy, **processes_that_are(copy, host="elsewhere"), **old)
+    assert settle(copy)["state"] == "lost"
+    assert "no sign of life from the supervisor on elsewhere" in copy.state()["reason"]
+    assert is_over(copy.state())
+    assert run.state()["state"] == "running"
+    stop(run)
+
+
+def suspend_the_supervisor_and_stop(run: RunDir) -> None:
+    os.kill(identity(run, "supervisor").pid, signal.SIGSTOP)
+    stop_now(run)
+
+
+def tell_the_supervisor_to_end(run: RunDir) -> None:
+    os.kill(identity(run, "supervisor").pid, signal.SIGTERM)
+
+
+def kill_the_environment(run: RunDir) -> None:
+    kill(run, "environment")
+
+
+def take_its_port(run: RunDir) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", run.state()["ports"]["master"])):
+        until_over(run)
+
+
+STARTS_AND_DIES = """
+import os, sys
+from rl_cli.runs import children, supervisor
+start = children.start
+def start_and_die(*args, **options):
+    start(*args, **options)
+    os.kill(os.getpid(), 9)
+children.start = start_and_die
+supervisor.main(sys.argv[1])
+"""
+HAS_NO_WORKER = """
+import sys
+from rl_cli.runs import backends, supervisor
+backends.WORKERS["replay"] = "rl_cli.training.gone"
+supervisor.main(sys.argv[1])
+"""
+TRAINER_IS_NOT_FOUND = """
+import sys
+from rl_cli.runs import backends, supervisor, workers
+workers.python_module = lambda *words: ["/nowhere/python", *words]
+supervisor.main(sys.argv[1])
+"""
+
+
+def supervise_with(run: RunDir, script: str) -> None:
+    """Supervises a run that was created by a supervisor in which something is broken."""
+    argv = [sys.executable, "-P", "-c", script, str(run.path)]
+    log, home = run.log_path("supervisor"), {"RL_CLI_HOME": str(run.home)}
+    children.start(argv, log, cwd=run.path, env=home, inside=False).wait(60)

@@ -1,0 +1,176 @@
+"""The fault matrix: whatever happens, a run ends in the right state for the right reason, with nothing left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rl_cli.core.errors import RlCliError
+from rl_cli.runs.launch import start_run
+from rl_cli.runs.state_file import is_over
+from rl_cli.runs.store import RunDir, create_run
+from rl_cli.runs.times import seconds_of
+from tests.e2e import faults
+from tests.runs.kit import (
+    end_all,
+    replay_config,
+    start,
+    steps,
+    until,
+    until_over,
+    until_state,
+    write_play,
+)
+
+GOES_ON = [steps(600, every=0.05)]
+"""For longer than any test waits."""
+A_MOMENT = [steps(60, every=0.05)]
+FAMILY = [{"child": 600}, {"setsid": 600}, *GOES_ON]
+DEAF = [steps(2), {"child": 600}, {"setsid": 600}, {"stall": "deaf"}]
+SAVES = {"play": GOES_ON, "on_stop": [{"checkpoint": 3}]}
+LOADS = [{"delay": 600}, {"ready": True}]
+
+
+@dataclass
+class Row:
+    play: Any
+    fault: Callable[[RunDir], None]
+    state: str
+    reason: str
+    at: str = "running"
+    """The state in which the fault happens."""
+    health: dict[str, Any] = field(default_factory=dict)
+
+
+K = faults
+ROWS = {
+    # The supervisor is killed.
+    "trainer finishes alone": Row(A_MOMENT, K.kill_supervisor, "finished", "played to its end"),
+    "trainer fails alone": Row(
+        [*A_MOMENT, {"fail": "no data left"}], K.kill_supervisor, "failed", "no data left"
+    ),
+    "trainer vanishes alone": Row([*A_MOMENT, {"exit": 3}], K.kill_supervisor, "lost", "left no exit file"),
+    "everybody killed": Row(FAMILY, K.kill_both, "lost", "so is the trainer, which left no exit file"),
+    "everybody killed, stopping": Row(
+        DEAF, K.kill_both_while_stopping, "stopped", "user: enough", health={"stop_grace_seconds": 600}
+    ),
+    "lost and stopped": Row(SAVES, K.kill_supervisor_and_stop, "stopped", "user: enough"),
+    "lost and stopped, loading": Row(
+        LOADS, K.kill_supervisor_and_stop, "stopped", "user: enough", at="starting"
+    ),
+    "lost and stopped, deaf": Row(
+        DEAF, K.kill_supervisor_and_stop, "stopped", "user: enough", health={"stop_grace_seconds": 0.5}
+    ),
+    "taken over": Row(A_MOMENT, K.kill_supervisor_and_attach, "finished", "played to its end"),
+    "taken over, loading": Row(
+        [{"delay": 4}, {"ready": True}, steps(3)],
+        K.kill_supervisor_and_attach,
+        "finished",
+        "played to its end",
+        at="starting",
+    ),
+    "taken over twice": Row(
+        [steps(120, every=0.05)], K.kill_supervisors_twice, "finished", "played to its end"
+    ),
+    "taken over and stopped": Row([{"setsid": 600}, *GOES_ON], K.attach_and_stop, "stopped", "user: enough"),
+    "taken over and killed": Row(
+        FAMILY, K.attach_and_kill_the_trainer, "failed", "the trainer ended without saying why"
+    ),
+    "told to end": Row(FAMILY, K.tell_the_supervisor_to_end, "stopped", "the supervisor got SIGTERM"),
+    "a second supervisor": Row(GOES_ON, K.second_supervisor, "stopped", "user: enough"),
+    # The trainer and what it started.
+    "trainer killed": Row(FAMILY, lambda run: K.kill(run, "trainer", 9), "failed", "because memory ran out"),
+    "trainer segfault": Row(FAMILY, lambda run: K.kill(run, "trainer", 11), "failed", "killed by SIGSEGV"),
+    "trainer terminated": Row(FAMILY, lambda run: K.kill(run, "trainer", 15), "failed", "killed by SIGTERM"),
+    "finished with children left": Row([{"setsid": 600}, steps(3)], until_over, "finished", "played to its"),
+    # Stops.
+    "stopped with a family": Row(FAMILY, K.stop, "stopped", "user: enough"),
+    "stopped, loading": Row(LOADS, K.stop, "stopped", "user: enough", at="starting"),
+    "stopped, deaf": Row(
+        DEAF, K.stop, "stopped", "did not end by itself in time", health={"stop_grace_seconds": 0.5}
+    ),
+    "stopped, then now": Row(
+        DEAF, K.stop_then_now, "stopped", "user: enough", health={"stop_grace_seconds": 600}
+    ),
+    "two stops at once": Row(GOES_ON, K.stop_twice_at_once, "stopped", "user: enough"),
+    "stopped as it ends": Row([steps(20, every=0.05)], K.stop_as_it_ends, "finished", "played to its end"),
+    "stopped, suspended": Row(FAMILY, K.suspend_the_supervisor_and_stop, "stopped", "user: enough"),
+    # The machine.
+    "restarted": Row(GOES_ON, K.restart_the_machine, "lost", "the machine was restarted while it ran"),
+    "pids reused": Row(GOES_ON, K.reuse_pids, "lost", "is gone, and so is the trainer"),
+    "clock set back": Row(GOES_ON, K.set_the_clock_back, "lost", "left no exit file"),
+    "clock set forward": Row(GOES_ON, K.set_the_clock_forward, "stopped", "user: enough"),
+    "port taken": Row(
+        [{"delay": 2}, {"listen": True}], K.take_its_port, "failed", "was taken by another process"
+    ),
+    # The directory.
+    "moved": Row(FAMILY, K.move_while_it_runs, "failed", "its directory was moved from"),
+    "moved, lost": Row(GOES_ON, K.move_a_lost_one, "lost", "left no exit file"),
+    "moved, over": Row([steps(3)], K.move_after_the_end, "finished", "played to its end"),
+    "deleted": Row(FAMILY, K.delete_while_it_runs, "lost", "this is a copy of"),
+    "copied": Row(GOES_ON, K.copy_while_it_runs, "stopped", "user: enough"),
+    "copied to another host": Row(GOES_ON, K.copy_to_another_host, "stopped", "user: enough"),
+    # Starts that come to nothing.
+    "exit before it is ready": Row(
+        [{"log": "no memory"}, {"exit": 4}, {"ready": True}], until_over, "failed", "code 4: no memory", at=""
+    ),
+    "exit once it is ready": Row([{"exit": 4}], until_over, "failed", "ended with code 4", at=""),
+    "hangs before it is ready": Row(
+        LOADS, until_over, "failed", "no progress", at="", health={"stall_seconds": 1.5}
+    ),
+}
+
+
+@pytest.fixture
+def runs(home: Path) -> Iterator[Path]:
+    yield home
+    end_all(home)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_run_comes_to_the_right_end_whatever_happens(runs: Path, name: str) -> None:
+    row = ROWS[name]
+    with faults.bystander():
+        run = start(runs, row.play, row.health)
+        if row.at:
+            until_state(run, row.at)
+            until(lambda: "trainer" in run.state()["processes"])
+        if row.at == "running" and row.play in (GOES_ON, FAMILY, DEAF, A_MOMENT):
+            until(run.metrics)
+        row.fault(run)
+        state = until_over(run)
+        assert (state["state"], row.reason in state["reason"]) == (row.state, True), state["reason"]
+        until(lambda: not faults.left_of(runs))
+    took = (seconds_of(state["ended"]) or 0) - (seconds_of(state["started"]) or 0)
+    assert took >= 0 or name.startswith("clock")
+    assert is_over(run.state())
+
+
+STARTS = {
+    "killed before anybody knows its trainer": (faults.STARTS_AND_DIES, "lost", "started no trainer"),
+    "no such worker": (faults.HAS_NO_WORKER, "failed", "rl_cli.training.gone"),
+    "the trainer cannot be started": (faults.TRAINER_IS_NOT_FOUND, "failed", "/nowhere/python"),
+}
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_a_start_that_breaks_inside_the_supervisor_leaves_nothing(runs: Path, name: str) -> None:
+    script, wanted, reason = STARTS[name]
+    play = {"play": GOES_ON, "helpers": {"environment": [{"delay": 600}]}}
+    run = create_run(replay_config(write_play(runs / "plays", play)), runs)
+    with faults.bystander():
+        faults.supervise_with(run, script)
+        state = until_over(run)
+        until(lambda: not faults.left_of(runs))
+    assert (state["state"], reason in state["reason"]) == (wanted, True), state["reason"]
+
+
+def test_a_home_that_cannot_be_written_is_one_clear_error(runs: Path) -> None:
+    runs.mkdir()
+    (runs / "runs").write_text("a file")
+    with pytest.raises(RlCliError, match=r"not in a folder|exists already|is a file"):
+        start_run(replay_config("demo"), runs)
