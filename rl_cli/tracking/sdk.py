@@ -23,6 +23,12 @@ OPERATIONS = (
     *("viewer", "projects", "runs", "run", "run_state"),
     *("logged_steps", "history", "rows", "system_metrics", "stop"),
 )
+STOPPED_SECONDS = 10
+STOPPED_QUERY = """
+query RunStoppedStatus($entityName: String, $projectName: String, $runId: String!) {
+  project(name: $projectName, entityName: $entityName) { run(name: $runId) { stopped } }
+}
+"""
 PAGE_ROWS = 500
 """Rows that are read at a time: more cost memory in wandb-core."""
 MOST_PAGE_ROWS = 8 * PAGE_ROWS
@@ -137,9 +143,9 @@ class Sdk:
         return {**self._described(run), **result, "exact": why_not is None, "why_not": why_not}
 
     def rows(self, arguments: Row, send: Send) -> Row:
-        """Sends every row from min_step on, and says how the run is; arguments path, min_step, most."""
+        """Sends every row from min_step on, and how the run is; arguments path, min_step, most, config."""
         run = self._run(arguments["path"])
-        described = {**self._described(run), "summary": _plain_summary(run), "config": dict(run.config)}
+        described = {**self._described(run), "config": dict(run.config) if arguments.get("config") else None}
         sent = 0
         for row in self._scan(run, arguments.get("min_step", 0), True):
             send(row)
@@ -164,6 +170,15 @@ class Sdk:
         if before["state"] == "running":
             run.stop()
         return {**before, "requested": before["state"] == "running"}
+
+    def stop_asked(self, arguments: Row, send: Send) -> Row:
+        """{"stopped"}: whether somebody has pressed stop on the page of a run; argument path."""
+        entity, project, name = arguments["path"].split("/", 2)
+        variables = {"entityName": entity, "projectName": project, "runId": name}
+        data = self._open(entity)._service_api.execute_graphql(
+            STOPPED_QUERY, variables, timeout=STOPPED_SECONDS
+        )
+        return {"stopped": bool(data["project"]["run"]["stopped"])}
 
     def _open(self, entity: str | None = None) -> Any:
         if self._api is None:

@@ -1,0 +1,207 @@
+"""The local copy of a watched run's history: rows of W&B become rows of metrics.jsonl.
+
+A row of W&B is one call of log(); a row here is one step. Rows of one step are merged, and get common names.
+A step that comes again, or goes back (a run continued from a checkpoint), is written again: the last value
+counts.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from rl_cli.core.files import read_jsonl
+from rl_cli.core.json_text import to_json
+from rl_cli.core.redaction import redact_text
+from rl_cli.runs.curves import as_number
+from rl_cli.runs.metric_names import SOURCES, common_row, resolve
+from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.times import now_text, time_text
+from rl_cli.tracking.figures import AXES
+
+Row = dict[str, Any]
+
+SFT_AXIS = "sft/step"
+OTHER_NAMES = 64
+"""Figures without a common name that are kept, the first ones that come: a run may have thousands."""
+LONGEST_NAME = 200
+TAIL_BYTES = 1 << 18
+MOST_STEP = 2**53
+
+
+@dataclass
+class _Step:
+    """A row that may still grow."""
+
+    phase: str
+    step: int
+    figures: Row = field(default_factory=dict)
+    time: str = ""
+    wandb_step: int = -1
+    restored: bool = False
+    """Read from the file, so that its names are common ones already."""
+
+
+class LocalCopy:
+    """Only the holder of the run's lock may have one.
+
+    Args:
+        run: The watched run; what it has of metrics.jsonl is gone on with.
+    """
+
+    def __init__(self, run: RunDir) -> None:
+        self._path = run.path / "metrics.jsonl"
+        self._open: _Step | None = None
+        self._dirty = False
+        self._splits = False
+        """Steps of this run come in several rows."""
+        self._axis_seen = False
+        self._kept: dict[str, str] = {}
+        self._others = 0
+        self.left_out: set[str] = set()
+        """Names that are not copied."""
+        self.went_back: list[tuple[int, int]] = []
+        """(from, to) of steps that went backwards, since the watcher took them."""
+        self.newest: str | None = None
+        """When the newest row was logged."""
+        self.next_step = 0
+        """The `_step` of W&B to read from."""
+        self._buffer: list[str] = []
+        self._resume()
+
+    def _resume(self) -> None:
+        if not self._path.exists():
+            return
+        size = self._path.stat().st_size
+        rows = [row for row in read_jsonl(self._path, max(0, size - TAIL_BYTES)) if _wandb_step(row) >= 0]
+        if not rows:
+            self.restart()
+            return
+        with self._path.open("rb+") as file:
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":  # a line that a kill has torn
+                file.write(b"\n")
+        last = rows[-1]
+        figures = {name: last[name] for name in last if name not in ("time", "phase", "step", "wandb")}
+        self._open = _Step(last["phase"], last["step"], figures, last["time"], _wandb_step(last), True)
+        self._axis_seen = last["step"] != _wandb_step(last)
+        self.next_step, self.newest = _wandb_step(last) + 1, last["time"]
+
+    def restart(self) -> None:
+        """Forgets everything: the run's history is no longer the one that was copied."""
+        self._path.unlink(missing_ok=True)  # readers see another file and read it anew
+        self._open, self._dirty, self._buffer = None, False, []
+        self.next_step, self.newest = 0, None
+
+    def take(self, rows: list[Row]) -> None:
+        """Takes rows of W&B, in their order, and writes the steps that are complete.
+
+        Raises:
+            OSError: They cannot be written.
+        """
+        for row in rows:
+            self._take(row)
+        self._write()
+
+    def close_step(self, last: bool) -> None:
+        """Writes the newest step too, unless it may still grow: at the end of a look.
+
+        Args:
+            last: Nothing new came, or the run is over.
+        """
+        if self._dirty and (last or not self._splits):
+            self._close()
+        self._write()
+
+    @property
+    def step(self) -> int:
+        """The newest step, as the run counts."""
+        return self._open.step if self._open else 0
+
+    def _take(self, row: Row) -> None:
+        phase, step = self._place(row)
+        figures = self._figures(row, phase)
+        self.next_step = max(self.next_step, row["_step"] + 1)
+        logged = as_number(row.get("_timestamp"))
+        time = now_text() if logged is None or not 0 < logged < 1e11 else time_text(logged)
+        self.newest = time
+        current = self._open
+        if current and phase == current.phase:
+            again = step == current.step
+            late = step < current.step and not (figures.keys() & current.figures.keys())
+            if again or late:
+                current.figures.update(common_row(figures) if current.restored else figures)
+                current.wandb_step = row["_step"]
+                self._dirty = True
+                self._splits = self._splits or again
+                return
+            if step < current.step:
+                self.went_back.append((current.step, step))
+        if self._dirty:
+            self._close()
+        self._open = _Step(phase, step, figures, time, row["_step"])
+        self._dirty = True
+
+    def _place(self, row: Row) -> tuple[str, int]:
+        """Phase and step of a row; one without a step of its own belongs to the step that is going on."""
+        if (step := _whole(row.get(SFT_AXIS))) is not None:
+            return "sft", step
+        for axis in AXES:
+            if (step := _whole(row.get(axis))) is not None:
+                self._axis_seen = True
+                return "grpo", step
+        if self._open and self._axis_seen:
+            return self._open.phase, self._open.step
+        return "grpo", row["_step"]
+
+    def _figures(self, row: Row, phase: str) -> Row:
+        figures: Row = {}
+        for name, value in row.items():
+            if name.startswith("_") or name in AXES or name in (SFT_AXIS, "time", "phase", "wandb"):
+                continue
+            if isinstance(value, int) and abs(value) > MOST_STEP:
+                continue
+            if as_number(value) is not None and (kept := self._name(name)):
+                figures[kept.removeprefix("sft/") if phase == "sft" else kept] = value
+        return figures
+
+    def _name(self, name: str) -> str | None:
+        """The name to write, masked and bounded; None if there are too many."""
+        if name in self._kept or name in self.left_out:
+            return self._kept.get(name)
+        common = name in SOURCES or resolve(name) is not None
+        if not common and self._others >= OTHER_NAMES:
+            self.left_out.add(name)
+            return None
+        self._others += not common
+        self._kept[name] = redact_text(name)[:LONGEST_NAME]
+        return self._kept[name]
+
+    def _close(self) -> None:
+        one = self._open
+        if one is None:
+            return
+        place = {"time": one.time, "phase": one.phase, "step": one.step, "wandb": {"step": one.wandb_step}}
+        self._buffer.append(to_json({**place, **common_row(one.figures)}))
+        self._dirty = False
+
+    def _write(self) -> None:
+        if self._buffer:
+            with self._path.open("ab") as file:
+                file.write(("\n".join(self._buffer) + "\n").encode())
+            self._buffer = []
+
+
+def _whole(value: Any) -> int | None:
+    number = as_number(value)
+    if number is None or not number.is_integer() or not 0 <= number < MOST_STEP:
+        return None
+    return int(number)
+
+
+def _wandb_step(row: Row) -> int:
+    place = row.get("wandb")
+    step = place.get("step") if isinstance(place, dict) else None
+    fits = isinstance(step, int) and isinstance(row.get("step"), int)
+    return step if fits and isinstance(row.get("time"), str) and isinstance(row.get("phase"), str) else -1
