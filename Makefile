@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
+# Most tests wait: four at a time keep two cores busy.
+WORKERS ?= 4
 REQUEST ?= train a GSM8K model
 
 .PHONY: demo test lint soak bench install clean
@@ -11,7 +13,7 @@ demo: $(VENV)/.train
 	$(BIN)/rl-cli "$(REQUEST)" --yes
 
 test: $(VENV)/.dev
-	$(BIN)/python -P -m pytest -q --durations=15 $(TESTS)
+	$(BIN)/python -P -m pytest -q -n $(WORKERS) --dist loadgroup --durations=15 $(TESTS)
 
 soak: $(VENV)/.soak
 	$(BIN)/python -P -m pytest -q -s -m soak $(TESTS)

@@ -34,11 +34,18 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first; tests that share a fixture of their module go to one worker, which makes it once."""
+    """What trains comes first, in two groups: no more workers than that load torch, and the others wait less.
+
+    Tests that share a fixture of their module stay together too, so that it is made once.
+    """
     items.sort(key=lambda item: (item.get_closest_marker("train") is None, "e2e" not in item.path.parts))
+    trains = {item.path: None for item in items if item.get_closest_marker("train")}
+    group = {path: f"train-{number % 2}" for number, path in enumerate(trains)}
     for item in items:
         known = item._fixtureinfo.name2fixturedefs.values() if isinstance(item, pytest.Function) else ()
-        if any(fixture.scope == "module" for fixtures in known for fixture in fixtures):
+        if item.path in group:
+            item.add_marker(pytest.mark.xdist_group(group[item.path]))
+        elif any(fixture.scope == "module" for fixtures in known for fixture in fixtures):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 

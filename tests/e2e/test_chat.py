@@ -58,7 +58,7 @@ def test_a_chat_greets_answers_knows_what_was_said_and_can_be_gone_on_with(home:
 def test_text_is_on_the_screen_while_the_model_still_writes():
     words = [f"word{i} " for i in range(20)]
     with (
-        WireServer([Reply("".join(words), piece=6, gap=0.05)]) as server,
+        WireServer([Reply("".join(words), piece=6, gap=0.15)]) as server,
         Terminal("chat", *endpoint(server)) as chat,
     ):
         chat.expect("/help")
