@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,6 +146,9 @@ def _keep_attempt(run: RunDir, plan: Plan) -> None:
     """Copies what ended with the last attempt to attempts/<n>/; what an earlier try put there stays."""
     folder = run.path / "attempts" / str(plan.attempt - 1)
     folder.mkdir(parents=True, exist_ok=True)
+    ours = (run.path.glob(f".{name}.*.tmp") for name in (*CUT, NAME))
+    for left in chain(folder.rglob(".*.tmp"), *ours):  # by one that was killed in a write
+        left.unlink()
     for name in CUT:
         _, cut = cut_lines(run.path / name, plan.keeps)
         path = folder / name

@@ -139,6 +139,13 @@ def load_weights(loaded: Loaded, checkpoint: Path) -> None:
         loaded.model.load_state_dict(load_file(file), strict=False)  # tied weights are saved once
 
 
+def all_finite(model: Any) -> bool:
+    """Whether every weight that is trained is a number: one bad update spoils a model for good."""
+    import torch
+
+    return all(bool(torch.isfinite(p).all()) for p in model.parameters() if p.requires_grad)
+
+
 def make_policy(loaded: Loaded, name: str, engine: Engine | None = None) -> Policy:
     """The policy that samples from the model as it is at each moment, so also while it is being trained.
 

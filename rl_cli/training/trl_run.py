@@ -22,7 +22,14 @@ from rl_cli.runs.retention import grpo_rows, validations
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.training import warm_start
 from rl_cli.training.evaluation import Rollouts, training_batches
-from rl_cli.training.models import Loaded, load_pretrained, load_tiny, load_weights, make_policy
+from rl_cli.training.models import (
+    Loaded,
+    all_finite,
+    load_pretrained,
+    load_tiny,
+    load_weights,
+    make_policy,
+)
 from rl_cli.training.rollout_rows import pick_samples, sample_fields, task_result
 from rl_cli.training.saving import save
 from rl_cli.training.trl_adapter import Decision, build_trainer, vllm_engine
@@ -231,9 +238,15 @@ class _Training:
             raise WorkFailed(
                 f"{broken[0]} became {figures[broken[0]]} at step {step}", "try a lower learning rate"
             )
-        stop = self.run.stop_requested() is not None
-        due = step % self.config.grpo.checkpoint_every == 0 or step == self.config.grpo.steps
-        return Decision(save=due or improved or stop, stop=stop)
+        stop, last = self.run.stop_requested() is not None, step == self.config.grpo.steps
+        save = step % self.config.grpo.checkpoint_every == 0 or improved or stop or last
+        if save and not all_finite(self.loaded.model):  # the next step's loss will say so, and end the run
+            what = f"the weights are no numbers after step {step}"
+            if last:
+                raise WorkFailed(what, "try a lower learning rate")
+            self.run.append_event("warning", message=f"{what}: no checkpoint is written")
+            save = False
+        return Decision(save=save, stop=stop)
 
     def on_checkpoint(self, step: int, folder: Path) -> None:
         save(self.run, step, folder)

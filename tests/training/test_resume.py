@@ -6,22 +6,25 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from environments.base import Task
+from rl_cli.core.errors import BadUsage
 from rl_cli.core.processes import python_module
 from rl_cli.runs.resume import put_back
 from rl_cli.runs.resume_plan import make_plan
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.times import now_text
+from rl_cli.training.trl_run import _Batches
 from tests.runs.kit import until
 from tests.training.conftest import make_run, work_here
 
 pytestmark = pytest.mark.train
-CHANGES = {"grpo.steps": 6, "grpo.checkpoint_every": 2, "evaluation.every": 3, "grpo.keep_last": 1}
+CHANGES = {"grpo.steps": 10, "grpo.checkpoint_every": 5, "evaluation.every": 5, "grpo.keep_last": 1}
 
 
 def begin(run: RunDir) -> subprocess.Popen[bytes]:
@@ -48,10 +51,10 @@ def _newest(run: RunDir) -> tuple[str, int]:
     return ("grpo" if row.get("phase") == "grpo" else "", row.get("step", 0))
 
 
-def resume_alone(run: RunDir, changes: Mapping[str, Any] | None = None) -> int:
+def resume_alone(run: RunDir, changes: Mapping[str, Any] | None = None, state: str = "failed") -> int:
     """Puts a run back as `resume_run` does, without a supervisor; returns the step that it goes on from."""
     with run.locked() as writer:
-        writer.move("failed", "it was killed", ended=now_text())
+        writer.move(state, "it was killed", ended=now_text())
         plan, config = make_plan(run, writer.state, changes or {})
         put_back(run, writer, plan, config, {})
     return plan.step
@@ -82,17 +85,51 @@ def assert_same(run: RunDir, undisturbed: RunDir) -> None:
         assert (one / weights).read_bytes() == (other / weights).read_bytes(), one.name
 
 
-def test_a_run_that_is_killed_and_resumed_equals_an_undisturbed_one(home: Path):
-    undisturbed, run = (make_run(home, "gsm8k-mini", CHANGES) for _ in range(2))
+def test_ops_19_a_killed_run_does_each_batch_once_and_equals_an_undisturbed_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    undisturbed, run = (make_run(home, changes=CHANGES) for _ in range(2))
+    batches: list[int] = []
+    take = _Batches.take
+
+    def watched(self: _Batches, numbers: Sequence[int]) -> list[Task]:
+        batches.append(numbers[0] // self.size + 1)
+        return take(self, numbers)
+
+    monkeypatch.setattr(_Batches, "take", watched)
     assert work_here(undisturbed) == 0
-    kill_at(run, 3)
-    assert resume_alone(run) == 2
+    assert batches == list(range(1, 11))
+    kill_at(run, 7)
+    assert resume_alone(run) == 5
+    batches.clear()
     assert work_here(run) == 0
-    assert run.exit("trainer")["reason"] == "all 6 steps done"
-    assert [row["step"] for row in run.metrics() if row["phase"] == "grpo"] == [1, 2, 3, 4, 5, 6]
+    assert batches == [6, 7, 8, 9, 10]
+    assert run.exit("trainer")["reason"] == "all 10 steps done"
+    assert [row["step"] for row in run.metrics() if row["phase"] == "grpo"] == list(range(1, 11))
     assert_same(run, undisturbed)
     which = [e["which"] for e in run.events() if e["kind"] == "evaluation" and e["split"] == "test"]
     assert which == ["untrained", "initial", "final", "best"]
     rows = [json.loads(line) for line in (run.path / "evaluations/final.jsonl").open()]
     assert len(rows) == 8
     assert all(row.keys() == {"task_id", "correct", "reward"} for row in rows)
+
+
+def test_a_finished_run_goes_on_when_it_is_given_more_steps(home: Path):
+    run = make_run(home)
+    assert work_here(run) == 0
+    with pytest.raises(BadUsage, match="all 2 steps are done"):
+        resume_alone(run, state="finished")
+    changes = {"grpo.steps": 3, "grpo.learning_rate": 1e-5}
+    assert resume_alone(run, changes, state="finished") == 2
+    assert not (run.path / "evaluations/final.jsonl").exists()
+    assert work_here(run) == 0
+    rates = [row["learning_rate"] for row in run.metrics() if row["phase"] == "grpo"]
+    assert rates == [3e-4, 3e-4, 1e-5]
+    tokens = [row["tokens"] for row in run.metrics() if row["phase"] == "grpo"]
+    assert tokens == sorted(set(tokens))
+    assert (run.path / "attempts/1/evaluations/final.jsonl").exists()
+    assert run.exit("trainer")["reason"] == "all 3 steps done"
+    assert resume_alone(run, {"grpo.learning_rate": 1e-4}, state="failed") == 3
+    assert work_here(run) == 0  # nothing is left but to measure
+    assert len([row for row in run.metrics() if row["phase"] == "grpo"]) == 3
+    assert (run.path / "evaluations/final.jsonl").exists()
