@@ -115,8 +115,9 @@ class EvaluationSection(Section):
 
 
 class TrackingSection(Section):
-    wandb: Literal["auto", "online", "offline", "off"] = "auto"
-    """auto: online with WANDB_API_KEY, else offline."""
+    wandb: Literal["auto", "live", "online", "offline", "off"] = "auto"
+    """live: recorded here, uploaded by another process; online: logged there; auto: live with a key, else
+    offline."""
     project: str = "rl-cli"
     """W&B project."""
 

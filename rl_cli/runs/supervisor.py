@@ -1,6 +1,6 @@
 """The one process that owns a run: `python -P -m rl_cli.runs.supervisor RUN_DIR`, started by `launch`.
 
-It holds the run's lock for its whole life, starts the trainer and the W&B mirror, waits for readiness,
+It holds the run's lock for its whole life, starts the trainer and what tracks it in W&B, waits for readiness,
 applies the health rules to every new row, honours stop requests, ends what it started, and writes the end.
 It wakes five times a second, reads only what is new, and at once when the trainer ends. If it dies, the
 trainer goes on and leaves its exit in a file; `settle` judges it then, or another supervisor takes the
@@ -29,13 +29,13 @@ from rl_cli.runs import children, health
 from rl_cli.runs.clock import SystemClock
 from rl_cli.runs.held_folder import HeldFolder
 from rl_cli.runs.logs import last_lines, mask_logs
-from rl_cli.runs.mirror_child import MirrorChild
 from rl_cli.runs.progress import Progress, Reader
 from rl_cli.runs.recent_samples import RecentSamples
 from rl_cli.runs.room import RoomWatch
 from rl_cli.runs.run_dir import RunDir, asked_by
 from rl_cli.runs.state_file import StateWriter, ending_of, is_over, place_of
 from rl_cli.runs.times import now_text, seconds_of
+from rl_cli.runs.tracking_children import TrackingChildren
 from rl_cli.runs.workers import TERMINATE_SECONDS, Workers
 from rl_cli.spending.gate import RunSpending
 from rl_cli.spending.rates import Rate
@@ -77,7 +77,7 @@ class Supervisor:
         self.spending = RunSpending(run.home, run.id, writer.state.get("spending"))
         self.limits = limits_of(self.config, self.spending.rate)
         self.refused: str | None = None
-        self.mirror = MirrorChild(run, self.config.tracking.wandb)
+        self.tracking = TrackingChildren(run, self.config.tracking.wandb)
         self.workers = Workers(run, self.config.backend.name)
         self.verdict: Verdict | None = None
         self.forced = False
@@ -122,7 +122,11 @@ class Supervisor:
         self.writer.update(**self.workers.start())
         assert self.workers.trainer
         self.spending.adopt(children.own_identity(), self.workers.trainer.identity)
-        self.mirror.start()
+        self._remember(self.tracking.start())
+
+    def _remember(self, processes: dict[str, Any]) -> None:
+        with suppress(OSError):  # a disk that is full for a moment: they are ended by this process anyway
+            self.writer.update(processes={**self.writer.state["processes"], **processes})
 
     def _adopt_trainer(self) -> None:
         """Goes on where the last supervisor was: loading, running, or ending the trainer for a reason."""
@@ -141,7 +145,7 @@ class Supervisor:
             self.run.append_event("attached", supervisor=owner.pid, trainer=trainer.pid)
         self.writer.move(state, reason, **changes)
         self.spending.adopt(owner, trainer)
-        self.mirror.adopt(known["processes"])
+        self._remember(self.tracking.adopt(known["processes"]))
         self._read()
         self.gate.remember(self.progress.alerts, self.progress.rows)
 
@@ -305,7 +309,7 @@ class Supervisor:
         return "failed", self.workers.how_the_trainer_ended()
 
     def _end(self, state: str, reason: str) -> None:
-        """Ends what is left, writes the end, then what may take a moment: the report, the mirror."""
+        """Ends what is left, writes the end, then what may take a moment: the report, W&B."""
         began = self.workers.trainer is not None
         took = time.monotonic() - self.began if began else 0.0
         self.workers.end()
@@ -321,7 +325,7 @@ class Supervisor:
         self.writer.move(state, reason, **figures)
         self.spending.close(took)
         self._report()
-        self.mirror.finish()
+        self.tracking.finish()
         with suppress(OSError):
             mask_logs(self.run.path / "logs")
             self._read()

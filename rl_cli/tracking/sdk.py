@@ -21,7 +21,7 @@ Send = Callable[[Row], None]
 
 OPERATIONS = (
     *("viewer", "projects", "runs", "run", "run_state"),
-    *("logged_steps", "history", "rows", "system_metrics", "stop"),
+    *("logged_steps", "history", "rows", "system_metrics", "stop", "stop_asked"),
 )
 STOPPED_SECONDS = 10
 STOPPED_QUERY = """

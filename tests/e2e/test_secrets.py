@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -192,29 +191,25 @@ def test_sec_10_a_persons_environment_is_handed_no_key_of_a_provider(home: Path,
         assert leaks(outcome.out + outcome.err) == []
 
 
-def test_sec_10_the_mirror_gets_wandb_variables_only(
+def test_sec_10_only_the_uploader_gets_the_key_of_w_and_b(
     home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("wandb")
     (folder / "play.yaml").write_text(yaml.safe_dump([steps(500, every=0.05)]))
-    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("WANDB_API_KEY", "5" * 39 + "a")
+    monkeypatch.setenv("WANDB_DEBUG", "true")
     start = ("runs", "start", "leaky", "--backend", f"replay:{folder / 'play.yaml'}")
     started = rl_cli(*start, cwd=folder)
     run = find_run(home, "latest")
     until(lambda: any(event["kind"] == "wandb" for event in run.events()))
-    supervisor = identity(run, "supervisor").pid
-    listing = subprocess.run(["ps", "--ppid", str(supervisor), "-o", "pid="], capture_output=True, text=True)
-    mirrors = [
-        pid for pid in listing.stdout.split() if b"wandb_mirror" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
-    names = {
-        variable.partition(b"=")[0].decode()
-        for pid in mirrors
-        for variable in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    }
-    assert {"WANDB_API_KEY", "WANDB_MODE", "PATH"} <= names
-    assert not names & set(PLANTED)
+    names = {}
+    for process in ("recorder", "uploader"):
+        environment = Path(f"/proc/{identity(run, process).pid}/environ").read_bytes().split(b"\0")
+        names[process] = {variable.partition(b"=")[0].decode() for variable in environment}
+    assert "WANDB_API_KEY" not in names["recorder"]
+    assert {"WANDB_API_KEY", "WANDB_BASE_URL", "PATH"} <= names["uploader"]
+    assert not (names["recorder"] | names["uploader"]) & {*PLANTED, "WANDB_DEBUG"}
     stopped = rl_cli("runs", "stop", "latest", "--now")
     over(run)
     assert_clean(home, started, stopped)

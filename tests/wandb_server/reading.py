@@ -139,8 +139,15 @@ def _sample(rows: list[Row], count: int) -> list[Row]:
     return rows if len(rows) <= count else [rows[i * len(rows) // count] for i in range(count)]
 
 
+def stopped_status(server: WandbServer, given: Variables, query: str) -> dict[str, Any]:
+    found = server.find(given.get("entityName"), given.get("projectName"), given["runId"])
+    return {"project": {"run": {"stopped": found.stopped} if found else None}}
+
+
 OPERATIONS = {
+    "RunStoppedStatus": stopped_status,
     "Viewer": viewer,
+    "GetViewer": viewer,
     "GetDefaultEntity": default_entity,
     "GetProjects": get_projects,
     "GetProject": get_project,

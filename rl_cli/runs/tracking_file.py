@@ -1,0 +1,72 @@
+"""tracking.json: what W&B has of a run, as far as it is known.
+
+{"mode": live|online|offline, "state": ok|behind|unavailable|unauthorised|done|incomplete, "rows": recorded,
+"uploaded": rows that were read back, "remote_state", "remote_step", "checked": Unix time, "error": one line,
+"url"}. Written by the process that records (offline) or uploads (live, online).
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from rl_cli.core.files import read_json, write_json
+from rl_cli.core.processes import ProcessIdentity
+from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.state_file import State, is_over
+
+NAME = "tracking.json"
+FINAL = ("done", "incomplete")
+
+
+def write_tracking(run: RunDir, record: dict[str, Any]) -> None:
+    """Raises OSError."""
+    write_json(run.path / NAME, record)
+
+
+def recorded(run: RunDir) -> dict[str, Any] | None:
+    """The file as it is; None if there is none, or a damaged one."""
+    try:
+        record = read_json(run.path / NAME)
+    except (OSError, ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) and isinstance(record.get("state"), str) else None
+
+
+def read_tracking(run: RunDir, state: State | None = None) -> dict[str, Any] | None:
+    """The file as it is true now: an uploader that is gone no longer says `ok`.
+
+    Args:
+        run: The run.
+        state: Its state, where that is at hand.
+    """
+    record = recorded(run)
+    if record is None or record["state"] in FINAL or record.get("mode") not in ("live", "online"):
+        return record
+    known = (state or run.state()).get("processes", {}).get("uploader")
+    if known and ProcessIdentity.from_dict(known).alive() is False:
+        error = f"the process that uploads is gone; {how_to_sync(run)}"
+        return {**record, "state": "incomplete", "error": error}
+    return record
+
+
+def how_to_sync(run: RunDir) -> str:
+    return f"to upload the rest: rl-cli runs sync {shlex.quote(run.id)}"
+
+
+def disagreements(run: RunDir) -> list[str]:
+    """Sentences that name what W&B says and what is true here, where the two differ."""
+    state = run.state()
+    record = read_tracking(run, state)
+    remote = (record or {}).get("remote_state")
+    if record is None or not isinstance(remote, str):
+        return []
+    here, step = state["state"], state.get("step")
+    if is_over(state):
+        if remote == "running":
+            return [f"W&B says running; here it is {here} (step {step})"]
+        return []
+    if remote != "running" and here in ("running", "stopping", "lost"):
+        verb = "runs" if here == "running" else f"is {here}"
+        return [f"W&B says {remote}; here it {verb} (step {step}). What is here counts"]
+    return []

@@ -1,0 +1,59 @@
+"""How a run is tracked in W&B, and what the processes that do it find in their environment."""
+
+from __future__ import annotations
+
+import netrc
+import os
+from collections.abc import Mapping
+from typing import Literal
+from urllib.parse import urlsplit
+
+from rl_cli.core.own_process import without_secrets
+
+Mode = Literal["live", "online", "offline", "off"]
+CLOUD = "https://api.wandb.ai"
+OF_OTHERS = (
+    "DEBUG",
+    "CORE_DEBUG",
+    "MODE",
+    "SERVICE",
+    "RUN_ID",
+    "RESUME",
+    "NAME",
+    "DIR",
+    "SILENT",
+    "DISABLED",
+)
+"""WANDB_ variables of somebody's own run; the first two would make wandb write its key into logs."""
+
+
+def wanted_mode(tracking: str) -> Mode:
+    """The mode, by the config's tracking.wandb; without a key nothing can go to W&B now: offline."""
+    by_environment = os.environ.get("WANDB_MODE") if tracking == "auto" else None
+    if tracking == "off" or os.environ.get("WANDB_MODE") == "disabled":
+        return "off"
+    if tracking == "offline" or by_environment == "offline" or not has_key():
+        return "offline"
+    return "online" if tracking == "online" else "live"
+
+
+def has_key() -> bool:
+    """Whether there is a W&B key: WANDB_API_KEY, or `wandb login` has left one in ~/.netrc."""
+    if os.environ.get("WANDB_API_KEY"):
+        return True
+    host = urlsplit(os.environ.get("WANDB_BASE_URL") or CLOUD).netloc
+    try:
+        return netrc.netrc().authenticators(host) is not None
+    except (OSError, netrc.NetrcParseError):  # no such file, or not readable as one: no key
+        return False
+
+
+def environment_for(key: bool) -> Mapping[str, str | None]:
+    """Variables of a process of ours that runs the wandb SDK; None takes one out.
+
+    Args:
+        key: Whether it talks to W&B, and so may know the key.
+    """
+    theirs = {f"WANDB_{name}": None for name in OF_OTHERS}
+    secret = without_secrets(os.environ, "WANDB_" if key else "\0")
+    return {**theirs, **secret, "WANDB_ERROR_REPORTING": "false"}

@@ -1,0 +1,122 @@
+"""What W&B has of one run of ours, found out by reading it back: nothing else tells the truth."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from rl_cli.runs.progress import Reader
+from rl_cli.runs.run_dir import RunDir
+from rl_cli.tracking.ask import Asker
+from rl_cli.tracking.errors import WandbError
+from rl_cli.tracking.rows import Key, key_of, key_of_logged
+
+UNAUTHORISED = ("no_key", "wrong_key", "forbidden")
+
+
+class ReadBack:
+    """Compares metrics.jsonl, which decides, with the history at W&B.
+
+    Args:
+        run: The run.
+        asker: Asks W&B; ended by whoever made it.
+    """
+
+    def __init__(self, run: RunDir, asker: Asker) -> None:
+        self.run, self.asker = run, asker
+        self.wanted: dict[Key, float] = {}
+        """Rows of metrics.jsonl -> time.monotonic() at which each was seen here."""
+        self.have: set[Key] = set()
+        self.error: WandbError | None = None
+        """Why the last question got no answer."""
+        self.remote: dict[str, Any] = {}
+        """How W&B described the run at last; {} before it knows it."""
+        self.checked: float | None = None
+        """Unix time of the last answer."""
+        self.grew = time.monotonic()
+        """time.monotonic() at which W&B last had more than before."""
+        self._project = str(run.config_dict()["tracking"]["project"])
+        self._entity = os.environ.get("WANDB_ENTITY")
+        self._reader = Reader(run)
+        self._metrics: int | None = None
+        self._next = 0
+
+    def look_here(self) -> None:
+        """Takes in what metrics.jsonl has gained; a file that was replaced is read anew."""
+        path = self.run.path / "metrics.jsonl"
+        inode = path.stat().st_ino if path.exists() else None
+        if inode != self._metrics:
+            self._metrics, self.wanted = inode, {}
+        now = time.monotonic()
+        for rows, _ in self._reader.batches():
+            for row in rows:
+                if key := key_of(row):
+                    self.wanted.setdefault(key, now)
+
+    def look_there(self, deadline: float) -> bool:
+        """Reads what W&B has gained; returns whether it answered.
+
+        Args:
+            deadline: Seconds.
+        """
+        before = len(self.have)
+        try:
+            self._ask(deadline)
+        except WandbError as error:
+            self.error = error
+            if error.kind != "not_found":
+                return False
+        else:
+            self.error = None
+        self.checked = time.time()
+        if len(self.have) > before:
+            self.grew = time.monotonic()
+        return True
+
+    def _ask(self, deadline: float) -> None:
+        until = time.monotonic() + deadline
+        if self._entity is None:
+            self._entity = str(self.asker.ask("viewer", {}, deadline)["entity"])
+        question = {"path": self.path, "min_step": self._next}
+        self.remote = self.asker.ask("rows", question, max(1.0, until - time.monotonic()), self._take)
+
+    @property
+    def path(self) -> str:
+        return f"{self._entity}/{self._project}/{self.run.id}"
+
+    def _take(self, rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            if key := key_of_logged(row):
+                self.have.add(key)
+            self._next = max(self._next, int(row.get("_step", -1)) + 1)
+
+    def lacking(self, older_than: float = 0.0) -> set[Key]:
+        """Rows that W&B does not have.
+
+        Args:
+            older_than: Only those that have been here for so many seconds.
+        """
+        latest = time.monotonic() - older_than
+        return {key for key, seen in self.wanted.items() if key not in self.have and seen <= latest}
+
+    def record(self, mode: str, state: str, error: str | None = None) -> dict[str, Any]:
+        """As tracking.json says it."""
+        steps = [step for axis, step, _ in self.have if axis == "global_step"]
+        return {
+            "mode": mode,
+            "state": state,
+            "rows": len(self.wanted),
+            "uploaded": len(self.wanted) - len(self.lacking()),
+            "remote_state": self.remote.get("state"),
+            "remote_step": max(steps, default=None),
+            "checked": self.checked,
+            "error": error,
+            "url": self.remote.get("url"),
+        }
+
+    def trouble(self) -> str:
+        """ok, unavailable or unauthorised, by the last question."""
+        if self.error is None or self.error.kind == "not_found":
+            return "ok"
+        return "unauthorised" if self.error.kind in UNAUTHORISED else "unavailable"

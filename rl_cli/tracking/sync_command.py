@@ -1,0 +1,53 @@
+"""wandb's own sync command as a child that can be ended. Its exit code and its marker say nothing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from rl_cli.runs import children
+from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.tracking_mode import environment_for
+
+BOUNDS = {
+    "WANDB_X_FILE_STREAM_TRANSMIT_INTERVAL": "5",
+    **{
+        f"WANDB_X_{part}_{name}": value
+        for part in ("FILE_STREAM", "GRAPHQL", "FILE_TRANSFER")
+        for name, value in (("TIMEOUT_SECONDS", "15"), ("RETRY_WAIT_MAX_SECONDS", "10"))
+    },
+}
+"""A request that hangs is given up and made again; how often is the business of whoever ends the process."""
+
+
+def segments(run: RunDir) -> list[Path]:
+    """What has been recorded of a run, oldest first."""
+    folders = (run.path / "wandb").glob("*run-*-*")
+    found = [
+        path for path in folders if path.is_dir() and not path.is_symlink() and any(path.glob("*.wandb"))
+    ]
+    return sorted(found, key=lambda path: path.name.split("run-", 1)[1])
+
+
+def start_sync(run: RunDir, folders: list[Path], *, live: bool = False, over: bool = True) -> children.Child:
+    """Starts to upload segments, whether they are marked as uploaded or not.
+
+    Args:
+        run: The run.
+        folders: The segments.
+        live: Follow the last one until its recorder ends it.
+        over: Whether the run has ended: else W&B must not be told that it has.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    options = ["--yes", "--no-skip-synced", "--no-skip-online", *(["--live"] if live else [])]
+    argv = [sys.executable, "-P", "-m", "wandb", "beta", "sync", *options, *map(str, folders)]
+    environment = {
+        **environment_for(key=True),
+        **BOUNDS,
+        "WANDB_CACHE_DIR": str(run.path / "wandb" / "cache"),
+    }
+    if not (live or over):
+        environment["WANDB_X_UPDATE_FINISH_STATE"] = "false"
+    return children.start(argv, run.log_path("wandb-sync"), cwd=run.path, env=environment)

@@ -1,0 +1,206 @@
+"""Uploads a run while it goes on: `python -P -m rl_cli.tracking.uploader RUN_DIR MODE`.
+
+A process of its own, the only one with the key. In mode live it runs wandb's sync command on the segment that
+the recorder writes; in mode online the run's own session uploads. Either way it reads back what W&B has and
+says so in tracking.json. Where live sync has failed it uploads what is lacking itself, in rounds: an error
+that is fatal for a session (401, 404) stays so when W&B is well again. It passes on a stop that was pressed
+on the run's page. At the end it has a bounded time; what is left then is for `rl-cli runs sync`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import suppress
+
+from rl_cli.core.cuts import one_line
+from rl_cli.core.processes import ProcessIdentity, kill_tree
+from rl_cli.runs import children
+from rl_cli.runs.attempts import read_resume
+from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.state_file import is_over
+from rl_cli.runs.tracking_file import how_to_sync, write_tracking
+from rl_cli.tracking.ask import Asker
+from rl_cli.tracking.catch_up import one_round
+from rl_cli.tracking.errors import WandbError
+from rl_cli.tracking.read_back import ReadBack
+from rl_cli.tracking.session import alert, prepare
+from rl_cli.tracking.sync_command import segments, start_sync
+
+LOOK_EVERY_SECONDS = 1.0
+FIRST_CHECK_SECONDS = 2.0
+CHECK_SECONDS = 30.0
+"""Between two questions to W&B, once all has been well for a while; the first ones come sooner."""
+ANSWER_SECONDS = 15.0
+LATE_SECONDS = 20.0
+"""A row may take this long to W&B before it is said to lag behind."""
+STUCK_SECONDS = 45.0
+"""A session that has brought nothing for this long, while W&B answers and rows are late, is given up."""
+ROUND_SECONDS = 30.0
+END_SECONDS = 25.0
+"""How long it may take to bring the rest once the run is over."""
+HOPELESS_SECONDS = 8.0
+"""And as long as W&B does not answer at all."""
+
+
+class Uploader:
+    """Args: the run, and its mode (live or online)."""
+
+    def __init__(self, run: RunDir, mode: str, asker: Asker) -> None:
+        self.run, self.mode = run, mode
+        self.back = ReadBack(run, asker)
+        self.asker = asker
+        self.sync: children.Child | None = None
+        self.given_up = mode == "online"
+        """Whether the rest is uploaded in rounds; online, only at the end."""
+        self.since = time.monotonic()
+        self.pause = FIRST_CHECK_SECONDS
+        self.next_check = time.monotonic() + FIRST_CHECK_SECONDS
+        self.knows_page = True
+        self.url: str | None = None
+
+    def upload(self) -> None:
+        """Until the run is over and W&B has it all, or the time is up."""
+        try:
+            while not is_over(self.run.state()):
+                self.back.look_here()
+                self._keep_going()
+                if time.monotonic() >= self.next_check:
+                    self._check()
+                time.sleep(LOOK_EVERY_SECONDS)
+            self._bring_the_rest()
+        finally:
+            self._end_sync()
+
+    def _keep_going(self) -> None:
+        """Sees that something uploads: the live sync first; after its end, rounds."""
+        if self.sync is None and not self.given_up and self._earlier_attempts_are_there():
+            if found := segments(self.run)[-1:]:
+                self.sync, self.since = start_sync(self.run, found, live=True), time.monotonic()
+        elif self.sync and self.sync.wait(0) is not None:
+            self._end_sync()
+            self.given_up = True
+
+    def _earlier_attempts_are_there(self) -> bool:
+        """A resumed run first brings what its earlier attempts have left."""
+        resume = read_resume(self.run.path)
+        if resume is None:
+            return True
+        if self.back.checked is None:
+            return False
+        step = resume.step
+        old = {key for key in self.back.lacking() if key[0] != "global_step" or key[1] <= step}
+        if old:
+            one_round(self.back, ROUND_SECONDS, over=False)
+            self._check()
+        return not old
+
+    def _check(self) -> None:
+        """Reads back, says what is so, and takes to rounds where nothing moves."""
+        answered = self.back.look_there(ANSWER_SECONDS)
+        late = self.back.lacking(LATE_SECONDS)
+        if answered and late:
+            quiet = time.monotonic() - max(self.since, self.back.grew)
+            if self.sync and quiet > STUCK_SECONDS:
+                self._end_sync()
+                self.given_up = True
+            if self.given_up and self.mode == "live":
+                one_round(self.back, ROUND_SECONDS, over=False, given_up=self._is_over)
+                self.back.look_there(ANSWER_SECONDS)
+        self._tell()
+        if answered:
+            self._heed_the_page()
+        well = answered and not self.back.lacking(LATE_SECONDS)
+        self.pause = min(self.pause * 2, CHECK_SECONDS if well else CHECK_SECONDS / 3)
+        self.next_check = time.monotonic() + self.pause
+
+    def _is_over(self) -> bool:
+        return is_over(self.run.state())
+
+    def _tell(self) -> None:
+        self.back.look_here()
+        state, error = self.back.trouble(), self.back.error
+        if state == "ok" and self.back.lacking(LATE_SECONDS):
+            state = "behind"
+        line = one_line(error.message, 200) if error and error.kind != "not_found" else None
+        with suppress(OSError):  # a full disk is the run's business
+            write_tracking(self.run, self.back.record(self.mode, state, line))
+            url = self.back.remote.get("url")
+            if url and url != self.url and self.mode == "live":
+                self.run.append_event("wandb", mode="live", url=url, dir=str(self.run.path / "wandb"))
+                self.url = url
+
+    def _heed_the_page(self) -> None:
+        """Passes a stop on that was pressed at W&B; a server that does not tell is not asked again."""
+        if not self.knows_page or not self.back.remote:
+            return
+        try:
+            answer = self.asker.ask("stop_asked", {"path": self.back.path}, ANSWER_SECONDS)
+        except WandbError as error:
+            self.knows_page = error.kind != "refused"
+            return
+        if answer.get("stopped"):
+            self.run.request_stop("W&B", "stopped there")
+
+    def _bring_the_rest(self) -> None:
+        """The recorder ends its segment, the sync ends by itself; what is lacking then comes in rounds."""
+        began = time.monotonic()
+        until = began + END_SECONDS
+        self._await_recorder(until)
+        self.back.look_here()
+        answered_at = began
+        while (left := until - time.monotonic()) > 0:
+            if self.sync and self.sync.wait(0) is not None:
+                self._end_sync()
+            if self.back.look_there(min(ANSWER_SECONDS, max(1.0, left))):
+                answered_at = time.monotonic()
+                if not self.back.lacking() and self.back.remote.get("state") not in (None, "running"):
+                    break
+                if self.sync is None or time.monotonic() - max(began, self.back.grew) > HOPELESS_SECONDS:
+                    self._end_sync()
+                    one_round(self.back, min(ROUND_SECONDS, until - time.monotonic()), over=True)
+            elif time.monotonic() - answered_at > HOPELESS_SECONDS:
+                break
+            self._tell()
+            time.sleep(LOOK_EVERY_SECONDS)
+        self._conclude()
+
+    def _await_recorder(self, until: float) -> None:
+        known = self.run.state().get("processes", {}).get("recorder")
+        while known and ProcessIdentity.from_dict(known).alive() and time.monotonic() < until:
+            time.sleep(0.2)
+
+    def _conclude(self) -> None:
+        self._tell()
+        conclude(self.back, self.mode)
+
+    def _end_sync(self) -> None:
+        if self.sync:
+            kill_tree(self.sync.identity, grace_seconds=0)
+            self.sync.wait(1)
+        self.sync = None
+
+
+def conclude(back: ReadBack, mode: str) -> int:
+    """Writes the last word; returns how many rows W&B lacks."""
+    lacking = len(back.lacking())
+    if not lacking and back.checked is not None and back.trouble() == "ok":
+        write_tracking(back.run, back.record(mode, "done"))
+        return 0
+    why = back.error.message if back.error else "it has not taken them in time"
+    said = f"W&B lacks {lacking} of {len(back.wanted)} rows: {one_line(why, 200)}"
+    write_tracking(back.run, back.record(mode, "incomplete", f"{said}; {how_to_sync(back.run)}"))
+    alert(back.run, f"{said}; all of them are kept here", how_to_sync(back.run))
+    return lacking
+
+
+def main(folder: str, mode: str) -> int:
+    run = RunDir(folder)
+    prepare(run)
+    with Asker() as asker:
+        Uploader(run, mode, asker).upload()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:3]))

@@ -1,0 +1,5 @@
+"""Runs of the tracking tests are ended after each."""
+
+from tests.runs.conftest import runs
+
+__all__ = ["runs"]
