@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import json
 import re
 import subprocess
+import tracemalloc
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -18,7 +21,7 @@ from rl_cli.runs.outcome import (
     rounded,
     text_summary,
 )
-from rl_cli.runs.report import results, write_report
+from rl_cli.runs.report import results, write_markdown, write_report
 from rl_cli.runs.settle import settle
 from rl_cli.runs.store import RunDir, create_run
 from tests.components import browser
@@ -76,6 +79,105 @@ def test_the_page_stands_alone_and_holds_hostile_text_as_text(home: Path) -> Non
     assert not re.search(r"https?://|url\(|@import", page)
     assert "&lt;script&gt;alert(1)" in page
     assert page.count("<style>") == 1
+
+
+def test_markdown_holds_hostile_text_as_text(home: Path) -> None:
+    run = finished_run(home)
+    run.append_event("decision", by="x", what="[click](https://evil) `a` | b", reason="# no\n- no\n```\nno")
+    text = write_markdown(run).read_text("utf-8")
+    outside = re.sub(r"^(```+)\n.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
+    assert not re.search(r"(?<!\\)[<>`]", outside.replace("\n> ", "\n"))
+    assert "\\[click\\](https\\://evil) \\`a\\` \\| b" in outside
+    assert "# no - no" in outside
+    assert "\x1b" not in text
+    rows = [line for line in outside.splitlines() if line.startswith("|")]
+    cells = {len(re.findall(r"(?<!\\)\|", line)) for line in rows}
+    assert cells <= {3, 4, 5, 6, 7}
+    for told in ("| Reward, mean | ▁", "## Alerts", "Its file plays a test accuracy of 0.223, then 0.808."):
+        assert told in text
+
+
+def test_no_page_is_wider_than_a_phone(home: Path, tmp_path: Path) -> None:
+    page = write_report(finished_run(home)).read_text("utf-8")
+    wrap = tmp_path / "phone.html"
+    wrap.write_text(
+        f"<body><iframe id='phone' style='width:360px' srcdoc=\"{escape(page)}\"></iframe><script>"
+        "addEventListener('load', () => { document.title = "
+        "'wide ' + phone.contentDocument.documentElement.scrollWidth })</script>"
+    )
+    command = [browser(), "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000"]
+    seen = subprocess.run(
+        [*command, "--dump-dom", wrap.as_uri()], capture_output=True, text=True, timeout=120
+    )
+    [width] = re.findall(r"<title>wide (\d+)</title>", seen.stdout)
+    assert int(width) <= 360
+
+
+@pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.soak)])
+def test_many_steps_make_a_small_page_in_little_memory(home: Path, count: int) -> None:
+    run = trained(home)
+    with (run.path / "metrics.jsonl").open("w") as file:
+        for step in range(1, count + 1):
+            reward = 9.5 if step == 7_777 else step / count
+            file.write(f'{{"phase":"grpo","step":{step},"reward/mean":{reward},"loss":0.1,"entropy":0.5}}\n')
+    tracemalloc.start()
+    page = write_report(run).read_text("utf-8")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(page) < 300_000
+    assert peak < 8_000_000 + 200 * count
+    assert "step 7777" not in page
+    [reward] = re.findall(r'aria-label="Reward, mean: [^"]*">(.*?)</svg>', page)
+    heights = [float(point.split(",")[1]) for point in re.findall(r'points="([^"]*)"', reward)[0].split()]
+    assert min(heights) < 30
+
+
+def test_a_resumed_run_tells_its_attempts_and_what_the_judge_saw(home: Path) -> None:
+    run = trained(home)
+    run.append_event("state", state="failed", reason="loss is NaN at grpo step 11")
+    changes = {"grpo.learning_rate": 0.0001}
+    run.append_event("resumed", attempt=2, step=10, checkpoint="checkpoints/step-10", changes=changes)
+    figures = {"before": 0.3, "after": 0.9, "step": 12, "samples": [{"step": 12, "reward": 2.0}]}
+    alert = {"rule": "reward_jump", "message": "it jumped", "action": "read", "severity": "critical"}
+    run.append_event("alert", **alert, figures=figures)
+    run.append_event(
+        "decision", by="judge", what="ask", reason="odd", why="alert", evidence={"kl": 0.51234567}
+    )
+    run.append_sample(
+        step=12, task_id="t", prompt="2 + 2?", completion="ha ha", reward=2.0, parts={"correct": 0}
+    )
+    page, text = write_report(run).read_text("utf-8"), write_markdown(run).read_text("utf-8")
+    for told in (
+        "loss is NaN at grpo step 11",
+        "step 10",
+        "0.0001",
+        "critical",
+        "before 0.3, after 0.9, step 12",
+    ):
+        assert told in page
+        assert told in text
+    assert "at a check: alert; kl 0.5123" in text
+    jump = text.partition("## Where the reward jumped")[2].partition("\n## ")[0]
+    assert "2 + 2?" in jump
+    assert "ha ha" in jump
+
+
+def test_the_paired_test_of_initial_and_final_is_told(home: Path) -> None:
+    run = trained(home)
+    (run.path / "evaluations").mkdir(exist_ok=True)
+    for which, right in (("initial", 10), ("final", 30)):
+        run.append_event("evaluation", which=which, split="test", n=40, accuracy=right / 40, step=0)
+        rows = [{"task_id": f"t{i}", "correct": i < right, "reward": None} for i in range(40)]
+        (run.path / "evaluations" / f"{which}.jsonl").write_text("".join(map(to_line, rows)))
+    evaluation = {"n": 40, "untrained": None, "initial": 0.25, "best": None, "final": 0.75}
+    write_json(run.path / "state.json", {**run.state(), "eval": evaluation})
+    page = write_report(run).read_text("utf-8")
+    assert "Of 40 problems 20 are newly right and 0 newly wrong: difference +0.500" in page
+    assert "p = 1.9e-06" in page
+
+
+def to_line(row: dict[str, object]) -> str:
+    return json.dumps(row) + "\n"
 
 
 def test_the_page_says_what_happened(home: Path) -> None:
