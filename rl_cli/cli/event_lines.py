@@ -101,6 +101,13 @@ def progress_line(event: dict[str, Any]) -> str | None:
         return f"warm start: {', '.join(map(str, known)) or 'played'}"
     if kind == "alert":
         return f"alert ({event.get('rule')}): {event.get('message')}"
+    if kind == "decision" and "why" in event:  # of a check that the conversation does not see
+        what = one_line(str(event.get("what")), 40)
+        return f"decision ({one_line(str(event.get('by')), 60)}): {what}, {event.get('reason')}"
+    if kind in ("wandb", "resumed") and event.get("message"):
+        return f"W&B: {one_line(str(event['message']), 300)}"
+    if kind == "checks_missed":
+        return f"checks: {event.get('missed')} passed unwatched"
     if kind == "state":
         reason = f" ({event['reason']})" if event.get("reason") else ""
         return f"state: {event.get('state')}{reason}"

@@ -13,6 +13,7 @@ from rl_cli.cli.live_watch import LiveWatch, is_live_terminal
 from rl_cli.cli.output import say
 from rl_cli.runs.follow import Follower, must_exist
 from rl_cli.runs.outcome import is_incomplete, text_summary
+from rl_cli.tracking.watcher import Watcher, watched
 
 LOOK_EVERY_SECONDS = 0.25
 
@@ -28,25 +29,37 @@ def watch_run(run: Any, as_json: bool) -> None:
         typer.Exit: 1 if the run did not do its work, 130 on Ctrl-C, which leaves it alone.
         WorkFailed: Its directory was deleted meanwhile.
     """
-    follower = Follower(run)
-    display: LiveWatch | _Lines
-    display = LiveWatch(follower) if is_live_terminal() and not as_json else _Lines(as_json)
     try:
-        while True:
-            news = follower.news()
-            must_exist(run)
-            display.show(news)
-            if follower.over:
-                break
-            time.sleep(LOOK_EVERY_SECONDS)
+        with watched(run, checked_elsewhere=True) as watcher:
+            if watcher and not watcher.caught_up.wait(1):
+                print("reading the run's history from W&B ...", file=sys.stderr)
+                watcher.caught_up.wait()
+            follower = _follow(run, as_json, watcher)
     except KeyboardInterrupt:
         print(f"\n{run.id} goes on without you; rl-cli runs stop {run.id} ends it", file=sys.stderr)
         raise typer.Exit(130) from None
-    display.end_turn()
     if not as_json:
         say(text_summary(run))
     if is_incomplete(follower.state):
         raise typer.Exit(1)
+
+
+def _follow(run: Any, as_json: bool, watcher: Watcher | None) -> Follower:
+    """Until the run is over."""
+    follower = Follower(run)
+    display: LiveWatch | _Lines
+    display = LiveWatch(follower) if is_live_terminal() and not as_json else _Lines(as_json)
+    while True:
+        news = follower.news()
+        must_exist(run)
+        display.show(news)
+        if watcher:
+            watcher.check(follower.progress)
+        if follower.over and not (watcher and watcher.goes_on):
+            break
+        time.sleep(LOOK_EVERY_SECONDS)
+    display.end_turn()
+    return follower
 
 
 class _Lines:

@@ -10,7 +10,10 @@ from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.settle import settle
 from rl_cli.runs.state_file import State, is_over
 
-SHOWN = ("phase", "evaluation", "alert", "warm_start", "checkpoint", "decision", "stop_requested", "wandb")
+SHOWN = (
+    *("phase", "evaluation", "alert", "warm_start", "checkpoint", "decision", "stop_requested", "wandb"),
+    *("checks_missed", "resumed"),
+)
 
 
 class Follower:

@@ -203,5 +203,6 @@ def _whole(value: Any) -> int | None:
 def _wandb_step(row: Row) -> int:
     place = row.get("wandb")
     step = place.get("step") if isinstance(place, dict) else None
-    fits = isinstance(step, int) and isinstance(row.get("step"), int)
-    return step if fits and isinstance(row.get("time"), str) and isinstance(row.get("phase"), str) else -1
+    if not isinstance(step, int) or not isinstance(row.get("step"), int):
+        return -1
+    return step if isinstance(row.get("time"), str) and isinstance(row.get("phase"), str) else -1

@@ -86,8 +86,8 @@ class RemoteState:
             self._take_config(said.get("config") or {})
         last = said.get("last_step")
         if isinstance(last, int) and last + 1 < self.copy.next_step and not rows:
-            self._tell("rewound", f"W&B's history now ends at _step {last}: it is read anew")
-            self._told.discard("rewound")
+            message = f"W&B's history now ends at _step {last}: it is read anew"
+            self.run.append_event("wandb", mode="watch", message=message)
             self.copy.restart()
         for before, to in self.copy.went_back:
             message = f"the run went back from step {before} to {to}: continued from a checkpoint"

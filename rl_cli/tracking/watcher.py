@@ -59,6 +59,10 @@ class Watcher:
         self._figures: dict[str, Any] = {}
         self._error: RlCliError | None = None
         self._alerts = WatchAlerts(run)
+        self._read = 0
+        """Rows that the child has read."""
+        self.caught_up = threading.Event()
+        """All that W&B has was read once, or W&B did not answer."""
 
     def start(self) -> None:
         """Makes sure that there is such a run, and begins.
@@ -86,6 +90,11 @@ class Watcher:
         if self._thread.is_alive():
             self._thread.join(20)
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether it still looks: a run that was over when it began may go on by now."""
+        return self._thread.is_alive()
+
     def check(self, progress: Progress) -> None:
         """Judges the run by what its files add up to, if there is something new.
 
@@ -111,12 +120,14 @@ class Watcher:
                         self._pull_on(writer)
                         return
                 except TimeoutError:  # another process pulls
+                    self.caught_up.set()
                     self._ending.wait(min(self.every, 5.0))
         except OSError as error:
             self._error = explain_os_error(error, self.run.path)
         except Exception as error:  # a thread's exception would be seen by nobody
             self._error = WorkFailed(f"watching {self.run.id} ended: {type(error).__name__}: {error}")
         finally:
+            self.caught_up.set()
             if self._error:
                 with suppress(OSError):
                     self.run.append_event("wandb", mode="watch", error=one_line(str(self._error), 300))
@@ -137,10 +148,12 @@ class Watcher:
             except WandbError as error:
                 if self._ending.is_set():
                     return
+                self.caught_up.set()
                 remote.unreachable(error)
                 pause = min(LONGEST_PAUSE, max(pause * 2, error.retry_after or 0.0))
                 self._ending.wait(pause)
                 continue
+            self.caught_up.set()
             self._alerts.quiet_seconds = remote.quiet_seconds
             self._alerts.running_seconds = remote.running_seconds
             if not self._elsewhere:
@@ -158,15 +171,9 @@ class Watcher:
 
     def _pull(self, copy: LocalCopy, remote: RemoteState) -> int:
         """Reads what is new; returns how many rows that was."""
-        before = copy.next_step
-        arguments = {
-            "path": self.path,
-            "min_step": before,
-            "most": PULL_ROWS,
-            "config": remote.config is None,
-        }
+        wanted = {"min_step": copy.next_step, "most": PULL_ROWS, "config": remote.config is None}
         try:
-            found = self._asker.ask("rows", arguments, PULL_SECONDS, copy.take)
+            found = self._asker.ask("rows", {"path": self.path, **wanted}, PULL_SECONDS, copy.take)
         finally:
             copy.close_step(False)
         rows = int(found["sent"])
