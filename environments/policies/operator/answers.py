@@ -18,6 +18,7 @@ STATES = {
     "failed": "失败",
     "lost": "失联",
 }
+SEVERITIES = {"info": "提示", "warning": "警告", "critical": "严重"}
 ENDED = ("finished", "stopped", "failed", "lost")
 
 
@@ -133,9 +134,9 @@ def sizes_line(described: Result, say: Voice) -> str:
 def progress_line(progress: dict[str, Any], say: Voice) -> str:
     """Where a run stands, e.g. "grpo step 12 of 40, about 30 s left"."""
     phase, step, total = text(progress.get("phase")), progress.get("step"), progress.get("total_steps")
-    line = say(
-        f"{phase} step {show(step)} of {show(total)}", f"{phase} 第 {show(step)} 步，共 {show(total)} 步"
-    )
+    line = say(f"{phase} step {show(step)}", f"{phase} 第 {show(step)} 步")
+    if total is not None:  # nobody says how many steps somebody else's run is to have
+        line += say(f" of {show(total)}", f"，共 {show(total)} 步")
     if (eta := figure(progress.get("eta_seconds"))) is not None:
         line += say(f", about {duration(eta, say)} left", f"，约剩 {duration(eta, say)}")
     return line.strip()
@@ -157,8 +158,8 @@ def reward_line(progress: dict[str, Any], say: Voice) -> str:
 def alert_lines(alerts: list[dict[str, Any]], say: Voice) -> str:
     return "\n".join(
         say(
-            f"Alert {text(row.get('rule'))}: {text(row.get('message'))}",
-            f"警报 {text(row.get('rule'))}：{text(row.get('message'))}",
+            f"Alert {text(row.get('rule'))}{_severity(row, say)}: {text(row.get('message'))}",
+            f"警报 {text(row.get('rule'))}{_severity(row, say)}：{text(row.get('message'))}",
         )
         + (
             say(f" (proposed: {action})", f"（建议：{action}）")
@@ -167,6 +168,32 @@ def alert_lines(alerts: list[dict[str, Any]], say: Voice) -> str:
         )
         for row in alerts
     )
+
+
+def _severity(alert: dict[str, Any], say: Voice) -> str:
+    """Only what stands out."""
+    severity = text(alert.get("severity"))
+    if severity in ("", "warning"):
+        return ""
+    return say(f" ({severity})", f"（{SEVERITIES.get(severity, severity)}）")
+
+
+def is_watched(run: dict[str, Any]) -> bool:
+    """Whether the run is somebody else's, known from W&B only."""
+    return run.get("backend") == "wandb"
+
+
+def how_to_go_on(run: dict[str, Any], say: Voice) -> str:
+    """How training of a run that is not finished can go on; "" where it cannot."""
+    state, command = run.get("state"), f"rl-cli runs resume {run_name(run)}"
+    if state not in ("stopped", "failed", "lost") or is_watched(run) or is_replay(run):
+        return ""
+    if state == "lost" and run.get("ended") is None:
+        return say(
+            f"Its trainer goes on unwatched. To watch over it again: {command}",
+            f"训练进程仍在继续，但无人看管。重新接管：{command}",
+        )
+    return say(f"To go on from its last good checkpoint: {command}", f"从最后一个好检查点继续：{command}")
 
 
 def status_text(status: Result, say: Voice) -> str:
@@ -180,12 +207,16 @@ def status_text(status: Result, say: Voice) -> str:
             lines.append(say(f"Reason: {reason}", f"原因：{reason}"))
         if accuracy := accuracy_line(run.get("eval"), None, say):
             lines.append(accuracy)
+        if how := how_to_go_on(run, say):
+            lines.append(how)
     else:
         lines.append(progress_line(progress, say))
         if reward := reward_line(progress, say):
             lines.append(reward)
     if alerts := alert_lines(status.rows("alerts"), say):
         lines.append(alerts)
+    said = status.section("wandb").get("disagreements")
+    lines += [text(line) for line in said if text(line)] if isinstance(said, list) else []
     return "\n".join(lines)
 
 

@@ -29,6 +29,8 @@ REST_SHARE = 0.1
 """... unless less than this share of the steps is left."""
 GAIN_LEAST = 0.02
 """A reward has risen if it is this much above its first value."""
+STOPS = ("validation_falling", "logprob_mismatch")
+"""Rules whose alert alone is enough; what any other rule advises is proposed."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def judge(say: Voice, status: Mapping[str, Any], new: list[dict[str, Any]]) -> J
         new: Those of its alerts that are new at this check.
     """
     for alert in new:
-        if alert.get("rule") in ("validation_falling", "logprob_mismatch"):
+        if alert.get("rule") in STOPS:
             return Judgement(True, text(alert.get("message")))
     known = status.get("progress")
     progress: dict[str, Any] = known if isinstance(known, dict) else {}
@@ -66,11 +68,10 @@ def judge(say: Voice, status: Mapping[str, Any], new: list[dict[str, Any]]) -> J
     level = _level(status.get("recent"), last)
     drop = best - level
     rules = {text(alert.get("rule")) for alert in _rows(status.get("alerts"))}
-    share = FALL_SHARE if any("reward" in rule for rule in rules) else CRASH_SHARE
+    share = FALL_SHARE if "reward_falling" in rules else CRASH_SHARE
     if drop >= max(share * abs(best), FALL_LEAST) and idle >= FALL_STEPS:
         return Judgement(True, say(f"the reward has been falling: {figures}", f"奖励一直在下降：{figures}"))
-    collapsed = any("entropy" in rule for rule in rules)
-    if collapsed and drop >= max(COLLAPSE_SHARE * abs(best), FALL_LEAST):
+    if "entropy_collapse" in rules and drop >= max(COLLAPSE_SHARE * abs(best), FALL_LEAST):
         return Judgement(
             True, say(f"entropy collapsed and the reward falls: {figures}", f"熵塌缩且奖励下降：{figures}")
         )

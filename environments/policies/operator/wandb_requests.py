@@ -28,6 +28,7 @@ SERVICE = re.compile(
     r"(?<![\w/.-])(?:w ?& ?b|wandb(?!:)|weights (?:&|and) biases)(?![\w/.-])(?:(?:上|里|中)?的?\s*运行)?",
     re.IGNORECASE,
 )
+PAGE = re.compile(rf"https?://[^\s/]+/(?:wandb/)?({_PART})/({_PART})/runs/({_PART})[^\s,;]*", re.ASCII)
 PREFIX = re.compile(r"(?<![\w./:-])wandb:", re.IGNORECASE)
 LISTS = (Act.LIST, Act.RUNS, Act.ENVIRONMENTS, Act.DESCRIBE, None)
 LOOKS: dict[Act | None, type[Intent]] = {
@@ -41,8 +42,9 @@ LOOKS: dict[Act | None, type[Intent]] = {
 
 
 def wandb_runs(text: str) -> list[str]:
-    """Every entity/project/run that the text names, as it names them."""
-    return [match[1] for match in NAME.finditer(text) if match[1].count("/") == 2]
+    """Every entity/project/run that the text names, by itself or by the address of its page."""
+    plain = PAGE.sub(r"wandb:\1/\2/\3", text)
+    return [match[1] for match in NAME.finditer(plain) if match[1].count("/") == 2]
 
 
 def wandb_project(text: str) -> str | None:
@@ -52,6 +54,7 @@ def wandb_project(text: str) -> str | None:
 
 def wandb_intents(text: str) -> list[Intent]:
     """What `text` (normalised) asks for in W&B; [] where it is about something else, such as training."""
+    text = PAGE.sub(r"wandb:\1/\2/\3", text)
     if not (SERVICE.search(text) or PREFIX.search(text)):
         return []
     word = "它" if is_chinese(text) else "the run"

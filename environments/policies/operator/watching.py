@@ -10,7 +10,9 @@ from environments.policies.operator.answers import (
     alert_lines,
     checkpoint_lines,
     duration,
+    how_to_go_on,
     is_replay,
+    is_watched,
     progress_line,
     replay_mark,
     run_name,
@@ -89,6 +91,13 @@ def follow(run_id: str | None, say: Voice, line: str, notes: list[str]) -> Proce
             line = say(f"{said}: it is stopping; I wait for the end.", f"{said}：正在停止，等待结束。")
             continue
         verdict = judge(say, status.data, new)
+        if verdict.stop and is_watched(run):
+            line = say(
+                f"{said}. I would stop it: {verdict.reason}. It is not ours, so I go on watching.",
+                f"{said}。我会停止它：{verdict.reason}。但它不是我们的运行，因此继续观察。",
+            )
+            decided = {"decision": verdict.reason}
+            continue
         if not verdict.stop:
             line = say(f"{said}. It goes on: {verdict.reason}.", f"{said}。继续：{verdict.reason}。")
             decided = {"decision": verdict.reason}
@@ -163,6 +172,9 @@ def results_text(results: Result, say: Voice, notes: list[str]) -> str:
     lines += checkpoint_lines(results, say)
     if path := text(results.data.get("report")):
         lines.append(say(f"Report: {path}", f"报告：{path}"))
+    lines += [how] if (how := how_to_go_on(run, say)) else []
+    if is_watched(run):
+        return "\n".join(lines)
     if failed:
         return "\n".join([*lines, *_log_lines(results.data), _logs(name, say)])
     return "\n".join(

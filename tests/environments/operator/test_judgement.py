@@ -22,6 +22,9 @@ VALIDATION = {
     "action": "stop",
 }
 FALLING = {"rule": "reward_falling", "message": "reward fell from 0.560 to 0.400", "action": "stop"}
+JUMP = {"rule": "reward_jump", "message": "from 0.300 to 0.950", "action": "read the samples"}
+EXPLOSION = {"rule": "entropy_explosion", "message": "entropy rose", "action": "lower the learning rate"}
+NEWER = {"rule": "what_a_later_version_finds", "severity": "critical", "message": "?", "action": "look"}
 CLIPPED = {"rule": "clipped", "message": "60% were cut off", "action": "raise grpo.max_new_tokens"}
 
 
@@ -48,6 +51,9 @@ CLIPPED = {"rule": "clipped", "message": "60% were cut off", "action": "raise gr
         ({"step": 390, "total_steps": 400, "steps_since_best": 170}, [], False),
         ({"step": 30, "total_steps": 40, "steps_since_best": 20}, [], False),
         ({"reward_last": "NaN"}, [], False),
+        ({"reward_last": 0.40, "steps_since_best": 12}, [JUMP], False),
+        ({"reward_last": 0.48, "steps_since_best": 4}, [EXPLOSION], False),
+        ({}, [NEWER], False),
         (
             {"reward_first": None, "reward_last": None, "reward_best": None, "steps_since_best": None},
             [ENTROPY],
