@@ -11,6 +11,7 @@ import typer
 
 from rl_cli.cli.app import JsonOption, YesOption, group
 from rl_cli.cli.output import cell, print_json, print_json_lines, print_table
+from rl_cli.cli.run_clean import clean_command
 from rl_cli.cli.run_resume import resume_command
 from rl_cli.core.cuts import one_line
 from rl_cli.core.errors import BadUsage, WorkFailed, did_you_mean
@@ -157,6 +158,7 @@ def stop_command(
 
 
 app.command("resume")(resume_command)
+app.command("clean")(clean_command)
 
 
 @app.command("logs")

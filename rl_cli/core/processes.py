@@ -9,8 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -149,6 +149,18 @@ def kill_tree(identity: ProcessIdentity, grace_seconds: float = 5.0) -> list[int
                 process.kill()
         left = _wait(left, 0.2)
     return sorted(found)
+
+
+def marked_processes(marks: Collection[str]) -> Iterator[tuple[ProcessIdentity, list[str]]]:
+    """Every process of this machine that carries one of the marks, with its command line."""
+    import psutil
+
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            carried = [mark for mark in process.environ().get(TREE, "").split() if mark in marks]
+            if carried and process.pid != os.getpid() and _running([process]):
+                seen = ProcessIdentity.of(process.pid)
+                yield replace(seen, mark=carried[-1]), process.cmdline()
 
 
 def _members(identity: ProcessIdentity) -> list[psutil.Process]:

@@ -1,4 +1,4 @@
-"""The fault matrix: whatever happens, a run ends in the right state for the right reason, with nothing left."""
+"""The fault matrix: whatever happens, a run ends in the right state, for the right reason, nothing left."""
 
 from __future__ import annotations
 
