@@ -81,10 +81,15 @@ def step_figures(groups: Sequence[ScoredGroup]) -> dict[str, Any]:
     ]
     cut = [r for r in rollouts if r.reward and r.result and r.result.stop is StopReason.TOKEN_LIMIT]
     errors = Counter(rollout.error.kind for rollout in rollouts if rollout.error)
+    parts: dict[str, list[float]] = {}
+    for rollout in rollouts:
+        for name, part in rollout.reward.parts.items() if rollout.reward else ():
+            parts.setdefault(name, []).append(part)
     mean = _mean(rewards)
     figures: dict[str, Any] = {
         "reward/mean": mean,
         "reward/std": math.sqrt(_mean([(r - mean) ** 2 for r in rewards])) if rewards else math.nan,
+        **{f"reward/parts/{name}": _mean(values) for name, values in sorted(parts.items())},
         "groups/with_signal": _mean([float(group.has_signal) for group in groups]),
         "entropy": _mean(surprise),
         "completion/mean_tokens": _mean([float(count) for count in sampled]),
