@@ -29,6 +29,7 @@ SHOWN = (
 COLOURS = (33, 208, 36, 168, 227, 141)
 """Of the 256 of a terminal: apart also for the colour-blind, on black and on white."""
 LETTERS = "ABCDEF"
+MOST_RUNS = len(COLOURS)
 
 
 def plots_wanted(asked: bool | None) -> bool:

@@ -13,6 +13,7 @@ from rl_cli.cli.app import JsonOption, YesOption, group
 from rl_cli.cli.output import cell, print_json, print_json_lines, print_table
 from rl_cli.cli.run_clean import clean_command
 from rl_cli.cli.run_resume import resume_command
+from rl_cli.cli.run_sync import sync_command
 from rl_cli.core.cuts import one_line
 from rl_cli.core.errors import BadUsage, WorkFailed, did_you_mean
 from rl_cli.core.json_text import to_json
@@ -159,6 +160,7 @@ def stop_command(
 
 app.command("resume")(resume_command)
 app.command("clean")(clean_command)
+app.command("sync")(sync_command)
 
 
 @app.command("logs")
@@ -240,10 +242,15 @@ def report_command(
 def compare_command(
     runs: Annotated[list[str], typer.Argument(metavar="RUN RUN...", help="Two or more runs.")],
     json_: JsonOption = False,
+    plot: PlotOption = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Also write a page with the curves."),
+    ] = None,
 ) -> None:
-    """Put runs side by side: where their configs differ, and what came of it."""
+    """Put runs side by side: config differences, results, a paired test, curves over each other."""
     from rl_cli.cli.run_compare import compare_runs
 
     if len(runs) < 2:
         raise BadUsage("compare needs two runs or more", "for example: rl-cli runs compare ID latest")
-    compare_runs([_find(text) for text in runs], json_)
+    compare_runs([_find(text) for text in runs], json_, plot, html)
