@@ -138,7 +138,7 @@ def put_back(
         step=plan.step,
         total_steps=config.grpo.steps,
         eval={**known, "best": None, "final": None},
-        spending=dict(reserved),
+        spending=dict(reserved) or None,
     )
 
 

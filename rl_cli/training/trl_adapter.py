@@ -130,8 +130,8 @@ def build_trainer(
             self.tokens = tokens
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            scheduler = kwargs["lr_scheduler"]
-            scheduler.base_lrs = [grpo.learning_rate for _ in scheduler.base_lrs]
+            scheduler = getattr(kwargs["lr_scheduler"], "scheduler", kwargs["lr_scheduler"])  # unwrapped
+            scheduler.base_lrs = scheduler._last_lr = [grpo.learning_rate for _ in scheduler.base_lrs]
             for group in kwargs["optimizer"].param_groups:
                 group["initial_lr"] = group["lr"] = grpo.learning_rate
 

@@ -1,0 +1,65 @@
+"""`runs resume` and the tool: a run that fell over goes on, as a person and as the assistant ask for it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.cli import rl_cli
+from tests.runs.kit import end_all, start, steps, until_over
+from tools.dispatcher import ApprovalRequest, CallContext, handle_function_call
+from tools.spec import Verdict
+from tools.toolsets import load_toolsets
+
+PLAY = [steps(3, 0), {"checkpoint": 2}, {"exit": 3}, {"exit": 3}, steps(2, 0, step_from=4)]
+
+
+@pytest.fixture
+def runs(home: Path) -> Iterator[Path]:
+    yield home
+    end_all(home)
+
+
+def test_a_run_is_resumed_on_the_command_line_and_by_the_assistant(runs: Path):
+    run = start(runs, PLAY)
+    until_over(run)
+    refused = rl_cli("runs", "resume", "latest", "--set", "seed=4")
+    assert refused.code == 2
+    assert "seed cannot change in the middle of a run" in refused.err
+    done = rl_cli("runs", "resume", "latest", "--set", "health.stall_seconds=50", "--json")
+    assert done.code == 0, done.err
+    [printed] = done.rows()
+    assert printed["id"] == run.id
+    assert printed["resumed"] == {"attempt": 2, "step": 2, "attached": False, "notes": []}
+    until_over(run)
+    assert run.config().health.stall_seconds == 50
+
+    result, asked = asyncio.run(_call({"run_id": run.id, "changes": {"grpo.keep_last": 3}}))
+    assert result["ok"], result
+    assert (result["from_step"], result["attempt"]) == (2, 3)
+    assert result["how"] == "goes on from step 2 (attempt 3)"
+    assert asked.estimate is not None
+    assert asked.estimate.scope["run"] == run.id
+    assert asked.estimate.what == "go on with a run from step 2 to step 40"
+    assert until_over(run)["state"] == "finished"
+    assert [row["step"] for row in run.metrics()] == [1, 2, 3, 4, 5]
+    again, _ = asyncio.run(_call({}))
+    assert "played to its end" in again["error"]["message"]
+
+
+async def _call(arguments: dict[str, Any]) -> tuple[dict[str, Any], ApprovalRequest]:
+    """The tool's result, and what a person was asked."""
+    load_toolsets(["rl"])
+    asked = []
+
+    async def approve(request: ApprovalRequest) -> Verdict:
+        asked.append(request)
+        return Verdict(True)
+
+    context = CallContext("chat", "s-1", ("rl",), approve=approve)
+    return json.loads(await handle_function_call("rl_resume_training", arguments, context)), asked[0]
