@@ -59,6 +59,8 @@ def resolve(
         name = short(str(environment))
         raise BadUsage(f"there is no environment {name!r}", did_you_mean(name, tuple(known)))
     offered, stand_in = known[environment].profiles, known[environment].stand_in
+    if problem := known[environment].problem or (None if offered else "it names no profiles"):
+        raise BadUsage(f"{environment} cannot be used: {problem}", str(known[environment].path))
     chosen = load_profile(str(profile or values.get("profile") or choose_profile(offered)))
     if chosen.name not in offered:
         raise BadUsage(

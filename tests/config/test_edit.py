@@ -174,6 +174,26 @@ def test_a_partial_file_needs_an_environment_and_is_checked_alike(tmp_path: Path
         resolve("gsm8k-mini", "cpu-demo", {}, file=file)
 
 
+@pytest.mark.parametrize(
+    ("described", "profiles", "words"),
+    [('f"about {TEXT}"', '("cpu-demo",)', "to literal values"), ('"about"', "()", "it names no profiles")],
+)
+def test_an_environment_that_cannot_be_used_says_why(
+    tmp_path: Path, described: str, profiles: str, words: str
+):
+    text = f"""
+from environments.base import Environment
+TEXT = "x"
+class Odd(Environment):
+    name = "odd"
+    description = {described}
+    profiles = {profiles}
+"""
+    (tmp_path / "odd.py").write_text(text)
+    with pytest.raises(BadUsage, match=f"odd cannot be used: .*{words}"):
+        resolve("odd", extra_dir=tmp_path)
+
+
 def test_unknown_names_come_with_the_nearest():
     with pytest.raises(BadUsage, match="did you mean gsm8k-mini"):
         resolve("gsm8k-mni")
