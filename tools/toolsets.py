@@ -16,9 +16,10 @@ TOOLSETS: dict[str, tuple[str, ...]] = {
         "tools.operations.rl_runs",
         "tools.operations.rl_resume",
     ),
+    "wandb": ("tools.operations.wandb_runs",),
 }
 
-OPERATIONS = frozenset({"rl"})
+OPERATIONS = frozenset({"rl", "wandb"})
 """Toolsets of the assistant. A rollout is never offered them."""
 
 

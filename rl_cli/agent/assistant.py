@@ -39,7 +39,7 @@ from tools.spec import FINAL_ANSWER
 if TYPE_CHECKING:
     from tools.dispatcher import ApprovalRequest, Verdict
 
-TOOLSETS = ("rl",)
+TOOLSETS = ("rl", "wandb")
 START = "rl_start_training"
 MAX_TURNS = 200
 """A day of half-hourly checks is about 50 turns."""

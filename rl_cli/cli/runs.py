@@ -23,7 +23,10 @@ from rl_cli.core.settings import ensure_home, home, load_settings
 app = group("Training runs: start one, see how it goes, stop it, read what came of it.")
 
 RunArgument = Annotated[
-    str, typer.Argument(metavar="RUN", help="Its id, a unique beginning of it, or 'latest'.")
+    str,
+    typer.Argument(
+        metavar="RUN", help="Its id, a unique beginning of it, 'latest', or wandb:ENTITY/PROJECT/RUN."
+    ),
 ]
 ReportFormat = Literal["html", "md"]
 PlotOption = Annotated[
@@ -32,10 +35,17 @@ PlotOption = Annotated[
 LOOK_EVERY_SECONDS = 0.25
 
 
-def _find(text: str) -> Any:
+def _find(text: str, up_to_date: bool = True) -> Any:
+    """The run; one of somebody else is looked at once more, unless `up_to_date` is false."""
     from rl_cli.runs.store import find_run
 
-    return find_run(home(), text)
+    found = find_run(home(), text)
+    if up_to_date and found.id.startswith("wandb-"):
+        from rl_cli.tracking.watcher import refresh
+
+        if old := refresh(found):
+            print(f"note: {old}", file=sys.stderr)
+    return found
 
 
 @app.command("list")
@@ -141,7 +151,12 @@ def stop_command(
     from rl_cli.runs.launch import is_suspended, stop_run
     from rl_cli.runs.state_file import is_over
 
-    found = _find(run)
+    found = _find(run, up_to_date=False)
+    if found.id.startswith("wandb-"):
+        from rl_cli.cli.run_stop import stop_watched
+
+        stop_watched(found, reason, json_)
+        return
     if is_over(found.state()):
         print(f"nothing to stop: {found.id} is {found.state()['state']}", file=sys.stderr)
     state = stop_run(found, "user", reason, now=now)
@@ -220,7 +235,7 @@ def watch_command(run: RunArgument, json_: JsonOption = False) -> None:
     """Follow a run until it is over; Ctrl-C leaves it alone. Exit code 1 unless it did its work."""
     from rl_cli.cli.run_follow import watch_run
 
-    watch_run(_find(run), json_)
+    watch_run(_find(run, up_to_date=False), json_)
 
 
 @app.command("report")

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -53,15 +53,45 @@ def ask(operation: str, arguments: dict[str, Any], deadline: float) -> dict[str,
 
 async def ask_async(operation: str, arguments: dict[str, Any], deadline: float) -> dict[str, Any]:
     """As `ask`; cancelling it ends the child."""
+    (found,) = await ask_all([(operation, arguments)], deadline)
+    if isinstance(found, WandbError):
+        raise found
+    return found
+
+
+async def ask_all(
+    questions: Sequence[tuple[str, dict[str, Any]]], deadline: float
+) -> list[dict[str, Any] | WandbError]:
+    """Asks several things of one child; cancelling it ends the child.
+
+    Args:
+        questions: (operation, arguments) of each.
+        deadline: Seconds for all of them together.
+
+    Returns:
+        For each the answer, or why there is none.
+    """
     with Asker() as asker:
-        call = asyncio.ensure_future(asyncio.to_thread(asker.ask, operation, arguments, deadline))
+        call = asyncio.ensure_future(asyncio.to_thread(_answers, asker, questions, deadline))
         try:
             return await asyncio.shield(call)
         except asyncio.CancelledError:
             asker.close()
-            with suppress(WandbError):
-                await call
+            await call
             raise
+
+
+def _answers(
+    asker: Asker, questions: Sequence[tuple[str, dict[str, Any]]], deadline: float
+) -> list[dict[str, Any] | WandbError]:
+    until = time.monotonic() + deadline
+    found: list[dict[str, Any] | WandbError] = []
+    for operation, arguments in questions:
+        try:
+            found.append(asker.ask(operation, arguments, max(0.0, until - time.monotonic())))
+        except WandbError as error:
+            found.append(error)
+    return found
 
 
 class Asker:

@@ -116,13 +116,15 @@ class RemoteState:
             figures: The run's progress, as `Progress.figures` gives it.
         """
         state, reason, ended = self._judged()
-        known = {
+        known: dict[str, Any] = {
             **figures,
             "total_steps": total_steps(self.config or {}),
             "model": model_name(self.config or {}),
             "wandb_url": self._said.get("url"),
             "heartbeat": now_text(),
         }
+        if row := known.get("last_metrics"):
+            known["last_metrics"] = {name: row[name] for name in row if name != "wandb"}
         if not self.copy.next_step and (step := self._summary_step()) is not None:
             known["step"] = step
         if not self.writer.state.get("started"):

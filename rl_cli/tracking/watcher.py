@@ -20,6 +20,7 @@ from rl_cli.core.files import explain_os_error
 from rl_cli.runs.progress import Progress, Reader
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import StateWriter, is_over
+from rl_cli.runs.tracking_file import read_tracking
 from rl_cli.runs.watched import is_watched, path_of
 from rl_cli.tracking.ask import Asker
 from rl_cli.tracking.errors import USAGE, WandbError
@@ -153,7 +154,6 @@ class Watcher:
                 pause = min(LONGEST_PAUSE, max(pause * 2, error.retry_after or 0.0))
                 self._ending.wait(pause)
                 continue
-            self.caught_up.set()
             self._alerts.quiet_seconds = remote.quiet_seconds
             self._alerts.running_seconds = remote.running_seconds
             if not self._elsewhere:
@@ -163,8 +163,10 @@ class Watcher:
             else:
                 self._checked.clear()
                 self._to_check.set()
+                self.caught_up.set()
                 self._checked.wait(10)
             remote.write(self._figures)
+            self.caught_up.set()
             if is_over(writer.state):
                 return
             self._ending.wait(pause)
@@ -184,6 +186,25 @@ class Watcher:
             self._asker.restart()
             self._read = 0
         return rows
+
+
+def refresh(run: RunDir, seconds: float = 150.0) -> str | None:
+    """Looks at W&B once, so that the files of a watched run say how it is now; nothing for any other run.
+
+    Returns:
+        Why they may be old, if W&B did not answer; None if they are up to date.
+
+    Raises:
+        WandbError: As `Watcher.start`.
+    """
+    if not is_watched(run):
+        return None
+    with watched(run) as watcher:
+        assert watcher is not None
+        if not watcher.caught_up.wait(seconds):
+            return f"W&B's history could not be read within {seconds:.0f} s: what is here may be old"
+    record = read_tracking(run) or {}
+    return f"W&B did not answer: what is here may be old ({record['error']})" if record.get("error") else None
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,6 +65,7 @@ async def rl_start_training(context: CallContext, watch: bool = False) -> dict[s
     from rl_cli.config.machine import can_train
     from rl_cli.core.settings import ensure_home, home, load_settings
     from rl_cli.runs.launch import start_run, stop_run
+    from rl_cli.runs.tracking_mode import wanted_mode
     from rl_cli.spending.estimates import budget_warning
 
     config = current_draft(context).config
@@ -87,16 +87,13 @@ async def rl_start_training(context: CallContext, watch: bool = False) -> dict[s
     if tested := context.state.get("inference_test"):
         run.append_event("decision", by="assistant", what="start", reason=tested)
     summary = run.summary()
-    tracking = config.tracking.wandb
-    if tracking == "auto":
-        tracking = "online" if os.environ.get("WANDB_API_KEY") else "offline"
     started = {
         "run_id": run.id,
         "dir": str(run.path),
         "state": summary["state"],
         "total_steps": summary["total_steps"],
         "first_check_seconds": config.health.first_check_seconds,
-        "wandb": summary["wandb_url"] or tracking,
+        "wandb": summary["wandb_url"] or wanted_mode(config.tracking.wandb),
         **({"warning": warning} if warning else {}),
     }
     if not watch:
@@ -116,16 +113,22 @@ async def rl_check_status(
     Where a `decision` is returned, a compact check has made it: `change` and `ask` are yours to carry out.
 
     Args:
-        run_id: The run; without it, the one that this conversation started, else the newest.
+        run_id: The run; without it, the one that this conversation started, else the newest. A run that
+            somebody else started: wandb:entity/project/run.
         wait: Wait for something to judge rather than answer at once.
         decision: What the last check led you to decide, with its figures; kept in the run's report.
     """
     from rl_cli.runs.monitor import status_of
+    from rl_cli.tracking.watcher import refresh, watching
 
     run = _find(context, run_id)
     if decision:
         run.append_event("decision", by="assistant", what="goes on", reason=decision)
-    return await _waited(context, run) if wait else {"why": "now", **status_of(run)}
+    if wait:
+        async with watching(run):
+            return await _waited(context, run)
+    old = await asyncio.to_thread(refresh, run)
+    return {"why": "now", **status_of(run), **({"note": old} if old else {})}
 
 
 async def _waited(context: CallContext, run: RunDir) -> dict[str, Any]:

@@ -1,0 +1,44 @@
+"""Asking W&B to stop a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rl_cli.tracking.ask import ask_async
+from rl_cli.tracking.errors import WandbError
+
+DEADLINE = 40.0
+HEARD_SECONDS = 45
+"""Until a run that logs online has heard of it, at most; one that logs offline never hears."""
+UNSURE = ("slow", "down", "ended", "bad_answer")
+"""After these errors the request may have been carried out all the same."""
+
+
+async def request_stop(path: str) -> dict[str, Any]:
+    """Asks W&B to stop a run, at most twice; the state is read again before the second time.
+
+    Args:
+        path: entity/project/run.
+
+    Returns:
+        {"requested": true, false (it does not run), or null (not confirmed), "state": as W&B says, "note"}.
+
+    Raises:
+        WandbError: Nothing was asked.
+    """
+    for last in (False, True):
+        try:
+            found = await ask_async("stop", {"path": path}, DEADLINE)
+        except WandbError as error:
+            if error.kind not in UNSURE:
+                raise
+            now = await ask_async("run_state", {"path": path}, DEADLINE)
+            if now["state"] != "running" or last:
+                note = f"W&B did not confirm it ({error.message}); it may have been carried out all the same"
+                return {"requested": None, "state": now["state"], "note": note}
+            continue
+        note = f"a request: it stops within about {HEARD_SECONDS} s if it logs online, else it never hears it"
+        if not found["requested"]:
+            note = f"nothing was asked: W&B says that it is {found['state']}"
+        return {"requested": found["requested"], "state": found["state"], "note": note}
+    raise AssertionError("the second try returns or raises")
