@@ -15,9 +15,12 @@ from rl_cli.runs.due_checks import DueChecks
 from rl_cli.runs.follow import Follower
 from rl_cli.runs.state_file import LIVE
 from rl_cli.runs.times import seconds_of
+from rl_cli.runs.tracking_file import disagreements, in_words, read_tracking
 
 ASK_EVERY_SECONDS = 2.0
 """Between two looks at what is not in the files that are followed."""
+
+TROUBLE = ("behind", "unavailable", "unauthorised", "incomplete")
 
 
 def is_live_terminal() -> bool:
@@ -43,24 +46,29 @@ class LiveWatch:
     def show(self, news: list[dict[str, Any]]) -> None:
         """Paints the block as things stand now; what is new since the first call stays above it."""
         told = [_line(event) for event in news if event.get("kind") != "metrics"]
-        above = [line for line in told if line] if self._caught_up or self._follower.over else []
+        at_once = self._follower.over and not self._caught_up
+        above = [line for line in told if line] if self._caught_up or at_once else []
         self._caught_up = True
         self._watched.state = self._follower.state
         if time.monotonic() - self._asked_at >= ASK_EVERY_SECONDS:
             self._asked_at = time.monotonic()
             self._ask()
         columns, rows = self._block.size()
-        lines = [] if self._follower.over else block(self._watched, columns, rows, time.time())
+        lines = [] if at_once else block(self._watched, columns, rows, time.time())
         self._block.paint(lines, above)
 
     def end_turn(self) -> None:
-        """Nothing is painted any more; what stands there stays."""
-        self._block.leave()
+        """Takes the block away; what stands above it stays."""
+        self._block.paint([])
 
     def _ask(self) -> None:
         live = self._follower.state["state"] in LIVE
         left = DueChecks(self._follower.run).seconds_left() if live else None
         self._watched.next_check = None if left is None else time.time() + left
+        self._watched.remarks = disagreements(self._follower.run)
+        tracking = read_tracking(self._follower.run)
+        if tracking and tracking["state"] in TROUBLE:
+            self._watched.remarks.append(in_words(tracking))
 
 
 def _line(event: dict[str, Any]) -> str | None:

@@ -15,6 +15,7 @@ from rl_cli.runs.outcome import is_replay
 from rl_cli.runs.progress import Progress, number
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.times import duration, since
+from rl_cli.runs.tracking_file import disagreements, in_words, read_tracking
 
 DISTRIBUTIONS = ("torch", "trl", "transformers", "rl-flywheel")
 WHAT_FILES_HOLD = {
@@ -54,6 +55,10 @@ def facts(
         rows.append(("Started", f"{started} UTC; {'took' if summary['ended'] else 'so far'} {took}"))
     if is_watched(summary):
         return [*rows, ("Watched in W&B", str(summary.get("wandb_url") or run.id)), *_pace(progress)]
+    tracking = read_tracking(run)
+    if tracking:
+        address = [str(tracking["url"])] if tracking.get("url") else []
+        rows.append(("W&B", "; ".join([in_words(tracking), *disagreements(run), *address])))
     rows.append(("Host", str(state.get("host") or "unknown")))
     if not is_replay(summary):
         rows += [*_pace(progress), *_work(run, summary, progress), *_warm_start(events)]

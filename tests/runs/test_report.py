@@ -221,7 +221,7 @@ def test_the_page_of_a_trained_run_says_how_to_read_load_and_repeat_it(home: Pat
         run.append_metrics("grpo", step, loss=0.1, tokens=3000 * step, **{"seconds/step": 0.5})
     run.append_event("warm_start", source="cache", steps=300, gate=0.5390625, note="Imperfect.")
     run.append_event("decision", by="assistant", what="goes on", reason="reward 0.7421875 rises")
-    run.append_event("wandb", mode="offline", dir="/some where/wandb")
+    write_json(run.path / "tracking.json", {"mode": "offline", "state": "ok", "rows": 40, "uploaded": 0})
     run.append_sample(step=1, task_id="t", prompt="1 + 1?", completion="2", expected=2, reward=1.0)
     run.append_sample(step=1, task_id="t", prompt="1 + 1?", completion="3", expected=2, reward=0.0)
     for step, accuracy, which in ((30, 0.845, "best"), (60, 0.8625, "final"), (0, 0.29, "initial")):
@@ -251,7 +251,8 @@ def test_the_page_of_a_trained_run_says_how_to_read_load_and_repeat_it(home: Pat
         ">right<",
         ">wrong<",
         "checkpoints/step-30/</td><td class='number'>1,500",
-        "wandb sync &#x27;/some where/wandb&#x27;",
+        "offline: 40 rows recorded",
+        f"To upload it: rl-cli runs sync {run.id}",
     ):
         assert text in page, text
     assert page.count("1 + 1?") == 1
