@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "costs": ("rl_cli.cli.costs", "Show what was spent, what is reserved, and the budgets."),
     "envs": ("rl_cli.cli.envs", "List and describe the environments a model can learn."),
     "runs": ("rl_cli.cli.runs", "List, start, watch, stop and report training runs."),
+    "monitor": ("rl_cli.cli.monitor", "Judge all live runs at their checks, without a chat."),
     "tools": ("rl_cli.cli.tools", "List, describe and call the tools that the assistant uses."),
     "config": ("rl_cli.cli.config", "Show and check the settings."),
     "doctor": ("rl_cli.cli.doctor", "Say what this machine has, what is missing, and how to get it."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,6 +40,7 @@ async def watch(
     on_progress: OnProgress | None = None,
     look_every: float = LOOK_EVERY_SECONDS,
     end_once: bool = False,
+    on_look: Callable[[], None] | None = None,
 ) -> Watched:
     """Waits through the checks of a run until it has ended, or somebody else has to decide.
 
@@ -53,9 +54,10 @@ async def watch(
         on_progress: See `wait_for_check`.
         look_every: Seconds between two looks at its files.
         end_once: Leave the end alone where somebody else has judged it.
+        on_look: Called at each look.
     """
     while True:
-        outcome = await wait_for_check(run, interrupted, on_progress, hold=True, look_every=look_every)
+        outcome = await wait_for_check(run, interrupted, on_progress, True, look_every, on_look)
         if outcome.why == "interrupted":
             return Watched(outcome)
         if outcome.state["state"] == "stopping":  # it is decided
@@ -63,19 +65,17 @@ async def watch(
             continue
         if outcome.why == "end" and not await asyncio.to_thread(DueChecks(run).take_end) and end_once:
             return Watched(outcome)
-        decision = await decide(run, outcome, judge, interrupted)
+        decision = await decide(run, outcome, judge, by, interrupted)
         if decision is None and interrupted is not None and interrupted.is_set():
             return Watched(replace(outcome, why="interrupted"))
         if outcome.why == "end" or (decision and decision.what in ("change", "ask")):
             return Watched(outcome, decision)
-        if decision and decision.what == "stop":
-            await asyncio.to_thread(stop_run, run, by, decision.reason, False)
 
 
 async def decide(
-    run: RunDir, outcome: CheckOutcome, judge: Judge | None, interrupted: asyncio.Event | None = None
+    run: RunDir, outcome: CheckOutcome, judge: Judge | None, by: str, interrupted: asyncio.Event | None = None
 ) -> Decision | None:
-    """Judges a check that was taken and held, and logs the decision with its evidence.
+    """Judges a check that was taken and held, logs the decision with its evidence, and carries out a `stop`.
 
     Returns:
         The decision; None if the person interrupted, or nobody could put the end of a run in words.
@@ -92,6 +92,8 @@ async def decide(
         await asyncio.to_thread(checks.give_back)
         return None
     run.append_event("decision", **_record(decision, outcome))
+    if decision.what == "stop" and outcome.why != "end":
+        await asyncio.to_thread(stop_run, run, by, decision.reason, False)
     await asyncio.to_thread(checks.settled)
     return None if outcome.why == "end" and not decision.message else decision
 

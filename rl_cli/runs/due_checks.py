@@ -50,6 +50,11 @@ class DueChecks:
         self.first_seconds = min(config.health.first_check_seconds, early)
         self.every_seconds = config.health.check_every_seconds
 
+    @property
+    def begun(self) -> bool:
+        """Somebody has judged the run before."""
+        return self.path.exists()
+
     def seconds_left(self) -> float | None:
         """Until the next judgement that nobody has taken; 0 if it is overdue, None before the run runs."""
         state = self.run.state()

@@ -17,6 +17,7 @@ from rl_cli.runs.follow import Follower
 from rl_cli.runs.progress import Progress, progress_of
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import State, is_over
+from rl_cli.runs.tracking_file import tracking_facts
 
 LOOK_EVERY_SECONDS = 0.25
 BURST_SECONDS = 0.25
@@ -51,6 +52,7 @@ async def wait_for_check(
     on_progress: OnProgress | None = None,
     hold: bool = False,
     look_every: float = LOOK_EVERY_SECONDS,
+    on_look: Callable[[], None] | None = None,
 ) -> CheckOutcome:
     """Waits until the run is to be judged. An alert and a due time that come together are one judgement.
 
@@ -60,6 +62,7 @@ async def wait_for_check(
         on_progress: Called with every event of the run (see `Follower`), in order, from this event loop.
         hold: See `DueChecks.take_check`.
         look_every: Seconds between two looks at its files.
+        on_look: Called at each.
 
     Returns:
         Why the wait ended; at once, with "end", for a run that is over.
@@ -69,6 +72,8 @@ async def wait_for_check(
     interrupted = interrupted or asyncio.Event()
     while True:
         await _look(follower, on_progress)
+        if on_look:
+            on_look()
         if not follower.over and await asyncio.to_thread(checks.has_new, follower.progress.alerts):
             await _sleep(interrupted, BURST_SECONDS)
             await _look(follower, on_progress)
@@ -77,6 +82,13 @@ async def wait_for_check(
                 _followers.pop(str(run.path), None)
             return outcome
         await _sleep(interrupted, look_every)
+
+
+def check_now(run: RunDir) -> CheckOutcome | None:
+    """What there is to judge at this moment, taken and held; None if there is nothing."""
+    follower = Follower(run)
+    follower.news()
+    return _taken(follower, DueChecks(run), asyncio.Event(), hold=True)
 
 
 def progress(run: RunDir) -> dict[str, Any]:
@@ -106,6 +118,7 @@ def status_of(run: RunDir, outcome: CheckOutcome | None = None) -> dict[str, Any
         "recent": _recent_rows(run),
         "alerts": known.alerts if outcome else summary["alerts"],
         "next_check_seconds": outcome.next_check_seconds if outcome else next_check_seconds(run),
+        **({"wandb": tracked} if (tracked := tracking_facts(run)) else {}),
         **({"missed_checks": missed} if missed else {}),
     }
 

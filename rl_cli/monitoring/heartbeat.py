@@ -1,0 +1,90 @@
+"""monitor.json in the home folder: that a monitor is there, and which runs it watches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rl_cli.core.files import read_json, write_json
+from rl_cli.core.processes import ProcessIdentity
+from rl_cli.runs.times import now_text, since
+
+FILE = "monitor.json"
+LATE_SECONDS = 60.0
+"""A monitor whose last heartbeat is older hangs."""
+OVERDUE_SECONDS = 120.0
+"""A due time that nobody has taken for so long is overdue."""
+
+
+@dataclass(frozen=True)
+class MonitorState:
+    """What is known of the monitor of a home."""
+
+    state: str
+    """running, hangs, ended (it said so), or gone (it did not)."""
+    pid: int
+    heartbeat_seconds: float
+    """Since its last heartbeat."""
+    runs: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def overdue(self) -> list[str]:
+        """Runs whose due time has passed for too long."""
+        late = {run_id: since(run.get("next_due")) for run_id, run in self.runs.items()}
+        return [
+            run_id for run_id, seconds in late.items() if seconds is not None and seconds > OVERDUE_SECONDS
+        ]
+
+
+def write_heartbeat(home: Path, started: str, **fields: Any) -> None:
+    """Says that the monitor of this process is there.
+
+    Args:
+        home: RL_CLI_HOME.
+        started: When it began.
+        fields: `runs`: run id -> state, next_due, missed, ...; `ended` when it ends.
+    """
+    record = {"process": ProcessIdentity.current().to_dict(), "started": started, "heartbeat": now_text()}
+    write_json(home / FILE, {**record, **fields})
+
+
+def monitor_state(home: Path) -> MonitorState | None:
+    """None where there never was one."""
+    try:
+        record = read_json(home / FILE)
+        process = ProcessIdentity.from_dict(record["process"])
+        age = since(record["heartbeat"])
+        runs = record.get("runs") or {}
+        runs = {str(k): v for k, v in runs.items() if isinstance(v, dict)}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    if age is None:
+        return None
+    alive = process.alive()
+    if record.get("ended"):
+        state = "ended"
+    elif alive is False or (alive is None and age > LATE_SECONDS):
+        state = "gone"
+    else:
+        state = "hangs" if age > LATE_SECONDS else "running"
+    return MonitorState(state, process.pid, max(0.0, age), runs)
+
+
+@contextmanager
+def only_monitor(home: Path) -> Iterator[bool]:
+    """Whether this process is the one that does the checks of a home, as long as the context lasts."""
+    import filelock
+
+    lock = filelock.FileLock(home / ".monitor.lock", timeout=0)
+    held = False
+    with suppress(filelock.Timeout):
+        lock.acquire()
+        held = True
+    try:
+        yield held
+    finally:
+        if held:
+            lock.release()

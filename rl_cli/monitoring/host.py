@@ -1,0 +1,157 @@
+"""Watches all live runs of a home without a chat: whoever runs this does their checks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from rl_cli.core.errors import RlCliError
+from rl_cli.monitoring.heartbeat import write_heartbeat
+from rl_cli.monitoring.jobs import Beat, Jobs
+from rl_cli.monitoring.live_runs import LiveRuns, is_orphan
+from rl_cli.monitoring.remote import kept_up
+from rl_cli.monitoring.watching import Watched, decide, watch
+from rl_cli.runs.due_checks import NEEDS_PERSON, DueChecks
+from rl_cli.runs.launch import attach_run
+from rl_cli.runs.monitor import check_now
+from rl_cli.runs.outcome import is_incomplete, sentence
+from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.state_file import State, is_over
+from rl_cli.runs.store import runs_folder
+from rl_cli.runs.times import now_text, time_text
+from tools.spec import Judge
+
+SCAN_SECONDS = 5.0
+"""Between two looks for runs that somebody has started."""
+LOOK_SECONDS = 1.0
+"""Between two looks at the files of a run."""
+ATTACH_AGAIN_SECONDS = 60.0
+BY = "monitor"
+TOLD = ("alert", "decision", "state", "checks_missed")
+"""Events of a run that are worth a line."""
+
+JudgeOf = Callable[[RunDir], Judge | None]
+Tell = Callable[[str, dict[str, Any]], None]
+"""Receives a run's id and an event: of it (see `Follower`), or of the monitor (trouble, attached, end)."""
+
+
+class Host:
+    """The monitor of one home.
+
+    Args:
+        home: RL_CLI_HOME.
+        judge_of: Who judges a run; None: the rules do.
+        tell: See Tell.
+    """
+
+    def __init__(self, home: Path, judge_of: JudgeOf, tell: Tell) -> None:
+        self.home, self.judge_of, self.tell = home, judge_of, tell
+        self.started = now_text()
+        self.jobs = Jobs(self._attend, self._trouble)
+        self.attaching = Jobs(self._attach, self._trouble, again_seconds=ATTACH_AGAIN_SECONDS)
+        self._live = LiveRuns(home)
+        self._checks: dict[str, DueChecks] = {}
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        try:
+            while True:
+                live = await asyncio.to_thread(self._live.find)
+                self.jobs.keep(live)
+                self.attaching.keep(run_id for run_id, state in live.items() if is_orphan(state))
+                await asyncio.to_thread(self._beat, live)
+                await asyncio.sleep(SCAN_SECONDS)
+        finally:
+            await self.jobs.close()
+            await self.attaching.close()
+            with suppress(OSError):
+                write_heartbeat(self.home, self.started, ended=now_text(), runs={})
+
+    async def once(self) -> bool:
+        """Takes what is due now, run by run, and acts on it.
+
+        Returns:
+            Whether a run needs a person.
+        """
+        needed = False
+        for run_id, state in (await asyncio.to_thread(self._live.find, over_too=True)).items():
+            try:
+                needed = await self._once(self._run(run_id), state) or needed
+            except (RlCliError, OSError, ValueError) as error:
+                self._trouble(run_id, str(error))
+                needed = True
+        return needed
+
+    async def _once(self, run: RunDir, state: State) -> bool:
+        if is_orphan(state):
+            await self._attach(run.id, lambda: None)
+        checks = await asyncio.to_thread(DueChecks, run)
+        if is_over(state) and not (checks.begun and await asyncio.to_thread(checks.take_end)):
+            return False
+        async with kept_up(run, to_date=True):
+            outcome = await asyncio.to_thread(check_now, run)
+            if outcome is None:
+                return False
+            decision = await decide(run, outcome, self.judge_of(run), BY)
+        return self._conclude(run, Watched(outcome, decision))
+
+    async def _attend(self, run_id: str, beat: Beat) -> None:
+        """One run, to its end."""
+        run = self._run(run_id)
+        judge = await asyncio.to_thread(self.judge_of, run)
+
+        def on_progress(event: dict[str, Any]) -> None:
+            if event.get("kind") in TOLD:
+                self.tell(run_id, event)
+
+        async with kept_up(run):
+            over = False
+            while not over:
+                watched = await watch(run, judge, BY, None, on_progress, LOOK_SECONDS, True, beat)
+                self._conclude(run, watched)
+                over = watched.outcome.why == "end"
+
+    async def _attach(self, run_id: str, beat: Beat) -> None:
+        """A new supervisor for a run whose trainer has outlived the old one."""
+        await asyncio.to_thread(attach_run, self._run(run_id))
+        self.tell(run_id, {"kind": "attached"})
+
+    def _conclude(self, run: RunDir, watched: Watched) -> bool:
+        """Leaves word for the person where one is needed; returns whether one is."""
+        outcome, decision = watched.outcome, watched.decision
+        if outcome.why == "end":
+            self.tell(run.id, {"kind": "end", "message": sentence(run.summary())})
+            return is_incomplete(outcome.state)
+        if decision is None or decision.what not in ("ask", "change"):
+            return False
+        run.append_event(
+            "alert",
+            rule=NEEDS_PERSON,
+            severity="warning",
+            message=decision.message or decision.reason,
+            action=f"answer in rl-cli chat, or: rl-cli runs stop {run.id}",
+            figures={"decision": decision.what},
+        )
+        return True
+
+    def _trouble(self, run_id: str, what: str) -> None:
+        self.tell(run_id, {"kind": "trouble", "what": what})
+
+    def _run(self, run_id: str) -> RunDir:
+        return RunDir(runs_folder(self.home) / run_id)
+
+    def _beat(self, live: dict[str, State]) -> None:
+        runs = {}
+        for run_id, state in live.items():
+            found: dict[str, Any] = {"state": state["state"], "step": state.get("step")}
+            with suppress(RlCliError, OSError, ValueError):  # a run.yaml that cannot be used
+                checks = self._checks.setdefault(run_id, DueChecks(self._run(run_id)))
+                due = checks.next_due()
+                found |= {"next_due": None if due is None else time_text(due), "missed": checks.missed()}
+            job = self.jobs.jobs.get(run_id)
+            runs[run_id] = {**found, "trouble": job.trouble if job else None}
+        self._checks = {run_id: checks for run_id, checks in self._checks.items() if run_id in live}
+        write_heartbeat(self.home, self.started, runs=runs)

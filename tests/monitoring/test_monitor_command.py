@@ -1,0 +1,135 @@
+"""`rl-cli monitor` with real processes: runs are judged without a chat."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rl_cli.core.files import read_json
+from rl_cli.monitoring.heartbeat import monitor_state
+from rl_cli.runs.run_dir import RunDir
+from tests.e2e.cli import command, rl_cli
+from tests.monitoring.kit import decides
+from tests.runs.kit import identity, start, steps, until, until_over, until_state
+
+OFTEN = {"first_check_seconds": 0.5, "check_every_seconds": 1}
+LEARNS = {"reward/mean": [0.2, 0.9]}
+SOON = {"first_check_seconds": 0.2, "check_every_seconds": 3600}
+
+
+class Monitor:
+    """The command, in the background."""
+
+    def __init__(self, *words: str) -> None:
+        self.process = subprocess.Popen(
+            command("monitor", "--json", *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def end(self) -> tuple[int, list[dict[str, Any]]]:
+        self.process.send_signal(signal.SIGTERM)
+        out, err = self.process.communicate(timeout=60)
+        assert err == ""
+        return self.process.returncode, [json.loads(line) for line in out.splitlines()]
+
+
+@pytest.fixture
+def monitors() -> Iterator[list[Monitor]]:
+    begun: list[Monitor] = []
+    yield begun
+    for one in begun:
+        one.process.kill()
+        one.process.wait()
+
+
+def scripted(folder: Path, *replies: Any) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "judge.yaml").write_text(yaml.safe_dump(list(replies)))
+    return f"scripted/{folder / 'judge.yaml'}"
+
+
+def decisions(run: RunDir) -> list[dict[str, Any]]:
+    return [event for event in run.events() if event["kind"] == "decision" and "why" in event]
+
+
+def test_two_monitors_do_each_check_once_and_end_when_they_are_told(
+    runs: Path, monitors: list[Monitor]
+) -> None:
+    model = scripted(runs / "model", decides("", "continue", "noise", repeat=True))
+    run = start(runs, [steps(2000, every=0.05, **LEARNS)], OFTEN)
+    monitors += [Monitor("--model", model), Monitor("--model", model)]
+    until(lambda: len(decisions(run)) >= 4, 60)
+    assert rl_cli("doctor", "--json").rows()[0]["checks"][-1]["state"] == "ok"
+    first = monitor_state(runs)
+    assert first
+    assert (first.state, list(first.runs)) == ("running", [run.id])
+    ended = [one.end() for one in monitors]
+    assert [code for code, _ in ended] == [0, 0]
+    assert monitor_state(runs).state == "ended"  # type: ignore[union-attr]
+    said = [event["what"] for _, rows in ended for event in rows if event["kind"] == "monitor"]
+    assert sum("standing by" in line for line in said) == 1
+    checks = read_json(run.path / "checks.json")
+    made = decisions(run)
+    assert len(made) == len(checks["log"])
+    assert len(made) + checks["missed"] >= checks["checks"] - 1
+    assert {event["by"] for event in made} == {model}
+
+
+def test_a_monitor_that_was_killed_is_seen_and_another_goes_on(runs: Path, monitors: list[Monitor]) -> None:
+    run = start(runs, [steps(2000, every=0.05, **LEARNS)], OFTEN)
+    monitors.append(Monitor())
+    until(lambda: decisions(run), 60)
+    monitors[0].process.kill()
+    monitors[0].process.wait()
+    [check] = [c for c in rl_cli("doctor", "--json").rows()[0]["checks"] if c["name"] == "monitor"]
+    assert (check["state"], "gone" in check["detail"]) == ("broken", True)
+    before = len(decisions(run))
+    monitors.append(Monitor())
+    until(lambda: len(decisions(run)) > before, 60)
+    assert {event["by"] for event in decisions(run)} == {"rules"}
+
+
+def test_once_stops_a_run_that_goes_wrong_and_needs_nobody(runs: Path) -> None:
+    model = scripted(runs / "model", decides("", "stop", "reward 0.3"))
+    run = start(runs, [steps(2000, every=0.05, **LEARNS)], SOON)
+    until_state(run, "running")
+    until(lambda: run.last_metrics().get("step", 0) > 20)
+    told = rl_cli("monitor", "--once", "--json", "--model", model)
+    assert told.code == 0, told.err
+    until_over(run)
+    assert run.state()["reason"] == "monitor: reward 0.3"
+
+
+def test_once_says_by_its_exit_code_that_a_run_needs_a_person(runs: Path) -> None:
+    model = scripted(runs / "model", decides("", "ask", "odd", "Is the reward right?"))
+    run = start(runs, [steps(2000, every=0.05, **LEARNS)], SOON)
+    until_state(run, "running")
+    until(lambda: run.last_metrics().get("step", 0) > 20)
+    assert rl_cli("monitor", "--once", "--model", model).code == 1
+    alerts = until(lambda: run.summary()["alerts"])
+    assert (alerts[-1]["rule"], alerts[-1]["message"]) == ("needs_person", "Is the reward right?")
+    again = rl_cli("monitor", "--once", "--model", model)
+    assert again.code == 0  # its own word to the person is no alert to judge
+    assert len(decisions(run)) == 1
+
+
+def test_a_run_whose_supervisor_was_killed_gets_another_one(runs: Path, monitors: list[Monitor]) -> None:
+    run = start(runs, [steps(400, every=0.05, **LEARNS)], {"first_check_seconds": 3600})
+    until_state(run, "running")
+    os.kill(identity(run, "supervisor").pid, signal.SIGKILL)
+    until_state(run, "lost")
+    monitors.append(Monitor())
+    until_state(run, "running")
+    assert until_over(run, 90)["state"] == "finished"
+
+
+def test_a_model_without_a_key_is_refused_at_once(runs: Path) -> None:
+    told = rl_cli("monitor", "--model", "openai/some-model")
+    assert (told.code, "OPENAI_API_KEY" in told.err) == (2, True)
