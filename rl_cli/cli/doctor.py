@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import netrc
 import os
 import platform
 import shutil
@@ -17,6 +16,7 @@ from rl_cli.cli.output import print_json, print_table
 from rl_cli.core.errors import RlCliError
 from rl_cli.core.extras import EXTRAS, install_command, missing_modules
 from rl_cli.core.settings import ensure_home, load_settings
+from rl_cli.runs.tracking_mode import has_key
 
 app = single()
 
@@ -34,7 +34,7 @@ class Check:
 @app.command()
 def doctor(json_: JsonOption = False) -> None:
     """Say what this machine has, what is missing, and how to get it."""
-    checks = [_python(), *_extras(), *_machine(), _home(), _tracking(), *_models()]
+    checks = [_python(), *_extras(), *_machine(), _home(), _tracking(), *_models(), _monitor()]
     ok = all(check.state != "broken" for check in checks)
     if json_:
         print_json({"ok": ok, "checks": [asdict(check) for check in checks]})
@@ -82,18 +82,38 @@ def _home() -> Check:
     return Check("home", "ok", f"{folder} ({shutil.disk_usage(folder).free / 1e9:.1f} GB free)")
 
 
+def _monitor() -> Check:
+    from rl_cli.core.settings import home
+    from rl_cli.monitoring.heartbeat import monitor_state
+    from rl_cli.monitoring.live_runs import LiveRuns
+    from rl_cli.runs.times import duration
+
+    found, live = monitor_state(home()), LiveRuns(home()).find()
+    runs = f"{len(live)} run{'' if len(live) == 1 else 's'} to watch"
+    how = "rl-cli monitor, or a chat, judges runs at their checks"
+    if found is None or found.state == "ended":
+        return Check("monitor", "absent" if live else "ok", f"not running, {runs}", how if live else None)
+    last = f"last heartbeat {duration(found.heartbeat_seconds)} ago"
+    if found.state != "running":
+        what = "is gone" if found.state == "gone" else "hangs"
+        remedy = f"start it again: rl-cli monitor (pid {found.pid} was the last one)"
+        return Check("monitor", "broken" if live else "absent", f"it {what}, {last}, {runs}", remedy)
+    if found.overdue:
+        remedy = "see what it says about them; start it again"
+        return Check("monitor", "broken", f"{last}, overdue checks: {', '.join(found.overdue[:3])}", remedy)
+    return Check("monitor", "ok", f"running (pid {found.pid}), {last}, {len(found.runs)} watched")
+
+
 def _tracking() -> Check:
     """Never shows the key, only where it is."""
     if os.environ.get("WANDB_MODE") in ("offline", "disabled"):
         return Check("W&B", "ok", f"{os.environ['WANDB_MODE']}, by WANDB_MODE")
     if os.environ.get("WANDB_API_KEY"):
-        return Check("W&B", "ok", "key in WANDB_API_KEY")
-    try:
-        if netrc.netrc().authenticators("api.wandb.ai"):
-            return Check("W&B", "ok", "key in ~/.netrc")
-    except (OSError, netrc.NetrcParseError):  # no such file, or not readable as one: no key
-        pass
-    return Check("W&B", "absent", "no key: runs are logged offline", "wandb login, or set WANDB_API_KEY")
+        return Check("W&B", "ok", "key in WANDB_API_KEY: runs are uploaded live")
+    if has_key():
+        return Check("W&B", "ok", "key in ~/.netrc: runs are uploaded live")
+    upload = "wandb login, or set WANDB_API_KEY; then: rl-cli runs sync"
+    return Check("W&B", "absent", "no key: runs are recorded offline", upload)
 
 
 def _models() -> list[Check]:

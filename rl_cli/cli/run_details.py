@@ -16,6 +16,8 @@ def show_run(run: Any, as_json: bool, plot: bool | None = None) -> None:
         plot: Whether to draw curves; default: on a terminal.
     """
     from rl_cli.cli.run_plots import plots_wanted, print_plots
+    from rl_cli.runs.tracking_file import in_words as tracking_in_words
+    from rl_cli.runs.tracking_file import read_tracking, tracking_notes
     from rl_cli.spending.gate import spent_on
     from rl_cli.spending.units import in_words
 
@@ -30,7 +32,11 @@ def show_run(run: Any, as_json: bool, plot: bool | None = None) -> None:
     measured = {f"accuracy, {name}": value for name, value in evaluation.items() if value is not None}
     units = {"gpu_hours": "GPU time", "dollars": "cost", "tokens": "tokens of endpoints", "hours": "time"}
     took = {name: in_words(unit, spent.of(unit)) for unit, name in units.items() if spent.of(unit)}
-    print_fields({**summary, **measured, **took})
+    tracking = read_tracking(run)
+    tracked = {"W&B": tracking_in_words(tracking)} if tracking else {}
+    print_fields({**summary, **measured, **took, **tracked})
+    for note in tracking_notes(run):
+        say(f"note: {note}")
     if figures:
         print("\nnewest figures")
         print_fields({f"  {name}": value for name, value in figures.items() if name != "time"})

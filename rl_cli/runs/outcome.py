@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from rl_cli.runs.progress import Progress, number, progress_of
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import State
 from rl_cli.runs.times import duration, since
+from rl_cli.runs.tracking_file import tracking_notes
 
 WHICH = ("untrained", "initial", "best", "final")
 RAN_OUT = ("budget", "deadline")
@@ -151,14 +151,6 @@ def notes(
     return found
 
 
-def wandb_note(events: Sequence[dict[str, Any]]) -> list[str]:
-    """How to upload what W&B recorded offline; at most one line."""
-    wandb = [event for event in events if event.get("kind") == "wandb"]
-    if not wandb or wandb[-1].get("mode") != "offline":
-        return []
-    return [f"W&B is offline. To upload it: wandb sync {shlex.quote(str(wandb[-1].get('dir')))}"]
-
-
 @dataclass(frozen=True)
 class Checkpoint:
     """A folder that can be loaded, and what is known of its model."""
@@ -251,7 +243,7 @@ def text_summary(run: RunDir) -> str:
     if measured:
         what_kind = "accuracy in the file" if is_replay(summary) else "test accuracy"
         lines.append(f"{what_kind} (n = {evaluation['n']}): " + ", ".join(measured))
-    lines += [f"note: {note}" for note in [*notes(run, run.state(), events), *wandb_note(events)]]
+    lines += [f"note: {note}" for note in [*notes(run, run.state(), events), *tracking_notes(run)]]
     lines += [f"alert: {alert['message']} -> {alert['action']}" for alert in summary["alerts"][-5:]]
     lines += [f"log: {line}" for line in (run.state().get("last_log_lines") or [])[-5:]]
     lines += [f"checkpoint, {found.title()}: {found.path}" for found in checkpoints(run, events)]

@@ -19,7 +19,6 @@ from rl_cli.runs.outcome import (
     rounded,
     sentence,
     text_summary,
-    wandb_note,
 )
 from rl_cli.runs.progress import progress_of
 from rl_cli.runs.report_facts import facts, files, is_watched
@@ -31,6 +30,7 @@ from rl_cli.runs.report_samples import at_jumps, chosen, samples
 from rl_cli.runs.report_story import alerts, attempts, decisions
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.times import now_text
+from rl_cli.runs.tracking_file import tracking_notes
 
 __all__ = ["page_of", "pick_samples", "results", "text_summary", "write_markdown", "write_report"]
 
@@ -73,7 +73,7 @@ def results(run: RunDir) -> dict[str, Any]:
         "checkpoint_last": str(found[-1].path) if found else None,
         "checkpoints": [{**asdict(c), "path": str(c.path)} for c in found],
         "samples": [{k: s.get(k) for k in keys} for s in chosen(run)],
-        "notes": [*notes(run, state, events), *wandb_note(events)],
+        "notes": [*notes(run, state, events), *tracking_notes(run)],
         "last_log_lines": state.get("last_log_lines") or [],
     }
 
@@ -162,5 +162,5 @@ def _files(run: RunDir, events: Sequence[dict[str, Any]]) -> list[Block]:
     if len(found) > MOST_FILES:
         size = sum(size for _, size, _ in found[MOST_FILES:])
         left = [Text(f"{len(found) - MOST_FILES} more, {size:,} bytes.", "about")]
-    uploads = [Text(note, "about") for note in wandb_note(events)]
+    uploads = [Text(note, "about") for note in tracking_notes(run)]
     return [Table(("file", "bytes", ""), rows, 1, "narrow"), *left, *uploads]

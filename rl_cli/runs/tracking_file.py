@@ -70,3 +70,36 @@ def disagreements(run: RunDir) -> list[str]:
         verb = "runs" if here == "running" else f"is {here}"
         return [f"W&B says {remote}; here it {verb} (step {step}). What is here counts"]
     return []
+
+
+def in_words(record: dict[str, Any]) -> str:
+    """One line, e.g. `live, ok: 140 of 150 rows`."""
+    rows, uploaded, error = record.get("rows"), record.get("uploaded"), record.get("error")
+    mode, state = record.get("mode"), record["state"]
+    if mode == "offline" and state == "ok":
+        return f"offline: {rows} rows recorded"
+    unavailable = "metrics unavailable" if state in ("unavailable", "unauthorised") else state
+    reason = f" ({error})" if error else ""
+    return f"{mode}, {unavailable}: {uploaded} of {rows} rows{reason}"
+
+
+def tracking_notes(run: RunDir) -> list[str]:
+    """What a person should know of a run's tracking; nothing where all is well."""
+    record = read_tracking(run)
+    notes = disagreements(run)
+    if record is None or record["state"] == "done":
+        return notes
+    if record.get("mode") == "offline":
+        return [*notes, f"W&B is offline. To upload it: rl-cli runs sync {shlex.quote(run.id)}"]
+    if record["state"] != "ok":
+        notes.append(f"W&B: {in_words(record)}")
+    return notes
+
+
+def tracking_facts(run: RunDir) -> dict[str, Any] | None:
+    """tracking.json as tools show it, with what differs from here; None for a run that is not tracked."""
+    record = read_tracking(run)
+    if record is None:
+        return None
+    lines = disagreements(run)
+    return {**record, **({"disagreements": lines} if lines else {})}

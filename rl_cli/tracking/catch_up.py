@@ -25,8 +25,9 @@ def one_round(
 ) -> None:
     """Uploads once what W&B lacks; what has become of it, `back` finds out.
 
-    As long as W&B has nothing at all, the recorded segments are uploaded: they hold system metrics too.
-    Else the rows that it lacks, and no others, are recorded once more: nothing comes twice.
+    First, where W&B has nothing at all, the recorded segments are uploaded: they hold system metrics too.
+    Else the rows that it lacks, and no others, are recorded once more: nothing comes twice, and a segment
+    that nobody can read does not matter.
 
     Args:
         back: Has just looked.
@@ -36,7 +37,8 @@ def one_round(
     """
     until = time.monotonic() + seconds
     run = back.run
-    whole = segments(run) if not back.have else []
+    whole = segments(run) if not (back.have or back.tried_segments) else []
+    back.tried_segments = True
     folder = run.path / "wandb" / "catch-up"
     try:
         folders = whole or _record(run, back.lacking(), folder, until)

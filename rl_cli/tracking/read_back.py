@@ -6,8 +6,10 @@ import os
 import time
 from typing import Any
 
+from rl_cli.core.cuts import one_line
 from rl_cli.runs.progress import Reader
 from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.tracking_file import how_to_sync
 from rl_cli.tracking.ask import Asker
 from rl_cli.tracking.errors import WandbError
 from rl_cli.tracking.rows import Key, key_of, key_of_logged
@@ -36,6 +38,8 @@ class ReadBack:
         """Unix time of the last answer."""
         self.grew = time.monotonic()
         """time.monotonic() at which W&B last had more than before."""
+        self.tried_segments = False
+        """Whether an upload of the segments as they were recorded has been tried."""
         self._project = str(run.config_dict()["tracking"]["project"])
         self._entity = os.environ.get("WANDB_ENTITY")
         self._reader = Reader(run)
@@ -120,3 +124,14 @@ class ReadBack:
         if self.error is None or self.error.kind == "not_found":
             return "ok"
         return "unauthorised" if self.error.kind in UNAUTHORISED else "unavailable"
+
+
+def conclusion(back: ReadBack, mode: str) -> dict[str, Any]:
+    """tracking.json at the end of an upload: done, or incomplete with what is lacking and why."""
+    back.look_here()
+    lacking = len(back.lacking())
+    if not lacking and back.checked is not None and back.trouble() == "ok":
+        return back.record(mode, "done")
+    why = one_line(back.error.message, 200) if back.error else "they have not arrived in time"
+    said = f"W&B lacks {lacking} of {len(back.wanted)} rows: {why}; all are kept here"
+    return back.record(mode, "incomplete", f"{said}; {how_to_sync(back.run)}")

@@ -23,7 +23,7 @@ from rl_cli.runs.tracking_file import how_to_sync, write_tracking
 from rl_cli.tracking.ask import Asker
 from rl_cli.tracking.catch_up import one_round
 from rl_cli.tracking.errors import WandbError
-from rl_cli.tracking.read_back import ReadBack
+from rl_cli.tracking.read_back import ReadBack, conclusion
 from rl_cli.tracking.session import alert, prepare
 from rl_cli.tracking.sync_command import segments, start_sync
 
@@ -172,26 +172,16 @@ class Uploader:
 
     def _conclude(self) -> None:
         self._tell()
-        conclude(self.back, self.mode)
+        record = conclusion(self.back, self.mode)
+        write_tracking(self.run, record)
+        if record["state"] != "done":
+            alert(self.run, record["error"], how_to_sync(self.run))
 
     def _end_sync(self) -> None:
         if self.sync:
             kill_tree(self.sync.identity, grace_seconds=0)
             self.sync.wait(1)
         self.sync = None
-
-
-def conclude(back: ReadBack, mode: str) -> int:
-    """Writes the last word; returns how many rows W&B lacks."""
-    lacking = len(back.lacking())
-    if not lacking and back.checked is not None and back.trouble() == "ok":
-        write_tracking(back.run, back.record(mode, "done"))
-        return 0
-    why = back.error.message if back.error else "it has not taken them in time"
-    said = f"W&B lacks {lacking} of {len(back.wanted)} rows: {one_line(why, 200)}"
-    write_tracking(back.run, back.record(mode, "incomplete", f"{said}; {how_to_sync(back.run)}"))
-    alert(back.run, f"{said}; all of them are kept here", how_to_sync(back.run))
-    return lacking
 
 
 def main(folder: str, mode: str) -> int:

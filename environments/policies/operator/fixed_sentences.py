@@ -47,7 +47,7 @@ SENTENCES = [
             r"^begins at the beginning: there is no good checkpoint \(attempt (\d+)\)$",
             r"从头开始：没有可用的检查点（第 \1 次）",
         ),
-        (r"^W&B is offline\. To upload it: (wandb sync .*)$", r"W&B 处于离线状态。要上传：\1"),
+        (r"^W&B is offline\. To upload it: (rl-cli runs sync .*)$", r"W&B 处于离线状态。要上传：\1"),
     ]
 ]
 

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rl_cli.runs.monitor import status_of
+from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.tracking_file import in_words, tracking_notes
+from tests.e2e.cli import rl_cli
+from tests.runs.kit import identity, start, steps, until, until_over, until_step
+from tests.tracking.kit import there, tracking, until_left_alone, use, wanted
+from tests.wandb_server.server import KEY, WandbServer
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WandbServer]:
+    with WandbServer() as running:
+        use(running, monkeypatch, tmp_path)
+        yield running
+
+
+def sync(run: RunDir, *more: str) -> tuple[int, dict[str, object]]:
+    done = rl_cli("runs", "sync", run.id, "--json", *more)
+    return done.code, json.loads(done.out.splitlines()[-1]) if done.out.strip() else {}
+
+
+def test_a_run_is_uploaded_live_without_a_double_and_its_state_told(runs: Path, server: WandbServer) -> None:
+    run = start(runs, [steps(5000, every=0.05)], tracking={"wandb": "auto"})
+    until(lambda: tracking(run).get("uploaded"), 60)
+    assert run.state()["state"] == "running"
+    run.request_stop("test", "enough")
+    until_over(run, 60)
+    until_left_alone(run)
+    assert sorted(there(server)) == sorted(wanted(run))
+    known = tracking(run)
+    assert (known["mode"], known["state"], known["uploaded"]) == ("live", "done", known["rows"])
+    assert (known["remote_state"], known["remote_step"]) == ("finished", run.last_metrics()["step"])
+    assert server.only_run().summary["state"] == "stopped"
+    assert run.summary()["wandb_url"] == known["url"] == f"{server.url}/team/rl-cli/runs/{run.id}"
+    assert server.unknown == []
+    texts = [path.read_bytes() for path in run.path.rglob("*") if path.is_file()]
+    assert not any(KEY.encode() in text for text in texts)
+
+
+def test_stop_on_the_page_stops_the_run(runs: Path, server: WandbServer) -> None:
+    run = start(runs, [steps(2000, every=0.05)], tracking={"wandb": "live"})
+    until(lambda: server.runs, 60)
+    server.only_run().stopped = True
+    state = until_over(run, 90)
+    assert (state["state"], state["reason"]) == ("stopped", "W&B: stopped there")
+
+
+@pytest.mark.parametrize("ill", ["refused", "hang"])
+def test_ops_05_a_metrics_service_that_is_down_harms_nothing_and_is_told(
+    runs: Path, server: WandbServer, ill: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if ill == "refused":
+        monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
+    else:
+        server.plant("hang")
+    run = start(runs, [steps(5000, every=0.05)], tracking={"wandb": "auto"})
+    until(lambda: tracking(run).get("state") == "unavailable", 60)
+    before = run.last_metrics()["step"]
+    until_step(run, before + 1)
+    assert "metrics unavailable" in rl_cli("runs", "show", run.id).out
+    asked = time.monotonic()
+    assert status_of(run)["wandb"]["state"] == "unavailable"
+    assert time.monotonic() - asked < 5
+    run.request_stop("test", "enough")
+    assert until_over(run, 60)["state"] == "stopped"
+    until_left_alone(run)
+    known, rows = tracking(run), len(run.metrics())
+    assert (known["state"], known["uploaded"]) == ("incomplete", 0)
+    assert f"rl-cli runs sync {run.id}" in known["error"]
+    if ill == "hang":
+        server.heal()
+        code, synced = sync(run)
+        assert (code, synced["uploaded"], tracking(run)["state"]) == (0, rows, "done")
+        assert sorted(there(server)) == sorted(wanted(run))
+
+
+def test_a_run_recorded_offline_comes_whole_even_if_its_recorder_was_killed(
+    runs: Path, server: WandbServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WANDB_API_KEY")
+    run = start(runs, [steps(60, every=0.1)], tracking={"wandb": "auto"})
+    until(lambda: tracking(run).get("rows", 0) >= 10, 60)
+    os.kill(identity(run, "recorder").pid, signal.SIGKILL)
+    until_over(run, 60)
+    until_left_alone(run)
+    refused = rl_cli("runs", "sync", run.id)
+    assert (refused.code, "no W&B key" in refused.err) == (2, True)
+    assert f"rl-cli runs sync {run.id}" in tracking_notes(run)[0]
+    monkeypatch.setenv("WANDB_API_KEY", KEY)
+    code, synced = sync(run)
+    assert (code, synced["error"], synced["uploaded"]) == (0, None, 60)
+    assert set(there(server)) == wanted(run)
+    assert server.only_run().state == "finished"
+    assert in_words(tracking(run)) == "offline, done: 60 of 60 rows"
+    assert rl_cli("runs", "sync").err.startswith("W&B has all")
+
+
+def test_a_wrong_key_is_told_as_such(
+    runs: Path, server: WandbServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "f" * 40)
+    run = start(runs, [steps(60, every=0.2)], tracking={"wandb": "live"})
+    until(lambda: tracking(run).get("state") == "unauthorised", 60)
+    until_over(run, 60)
+    until_left_alone(run)
+    code, synced = sync(run)
+    assert (code, synced["complete"], synced["uploaded"]) == (1, False, 0)
