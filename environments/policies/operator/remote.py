@@ -8,12 +8,15 @@ from environments.policies.operator import names
 from environments.policies.operator.answers import show
 from environments.policies.operator.conversation import Conversation
 from environments.policies.operator.intents import WandbCompare, WandbList, WandbStop
-from environments.policies.operator.steps import Call, Declined, Procedure, Result, must, text
+from environments.policies.operator.steps import Call, Declined, Procedure, Result, figure, must, text
 from environments.policies.operator.wandb_requests import NAME, SERVICE, wandb_project, wandb_runs
-from environments.policies.operator.wording import Voice
+from environments.policies.operator.wording import Voice, shorten
 
 FIGURES = 3
 """Figures of a run's summary that are shown in a list."""
+ORDERING = ("compare", "versus", "vs", "between", "against", "please")
+DIFFERENCES = 20
+"""Settings that are shown where configs differ."""
 
 
 def list_in_wandb(intent: WandbList, say: Voice, conversation: Conversation) -> Procedure:
@@ -41,7 +44,7 @@ def compare_in_wandb(intent: WandbCompare, say: Voice, conversation: Conversatio
     runs = wandb_runs(intent.subject)
     if (project := wandb_project(intent.subject)) is not None:
         rest = SERVICE.sub(" ", NAME.sub(" ", intent.subject))
-        runs += [f"{project}/{word}" for word in names.content_words(rest) if len(word) > 1]
+        runs += [f"{project}/{word}" for word in names.content_words(rest) if word.lower() not in ORDERING]
     runs = list(dict.fromkeys(runs))
     if len(runs) < 2:
         return Declined(
@@ -53,47 +56,51 @@ def compare_in_wandb(intent: WandbCompare, say: Voice, conversation: Conversatio
     compared = yield from must(
         Call("wandb_compare_runs", {"runs": runs}, say("Reading both in W&B.", "读取 W&B 中的这些运行。"))
     )
-    return compared_text(compared, say)
+    return _compared(compared, say)
 
 
 def stop_in_wandb(intent: WandbStop, say: Voice, conversation: Conversation) -> Procedure:
     lines = []
     for run in wandb_runs(intent.subject):
-        stopped = yield from must(
-            Call(
-                "wandb_stop_run",
-                {"run": run, "reason": say("asked for by the person", "用户要求停止")},
-                say(f"Asking W&B to stop {run}.", f"请 W&B 停止 {run}。"),
-            )
-        )
-        lines.append(stopped_text(stopped, run, say))
+        ask = say(f"Asking W&B to stop {run}.", f"请 W&B 停止 {run}。")
+        stopped = yield from must(Call("wandb_stop_run", {"run": run}, ask))
+        lines.append(_stopped(stopped, run, say))
     return "\n".join(lines)
 
 
-def stopped_text(stopped: Result, run: str, say: Voice) -> str:
+def _stopped(stopped: Result, run: str, say: Voice) -> str:
     state = text(stopped.data.get("state")) or "?"
     if stopped.data.get("requested") is False:
-        return say(f"{run} was {state} already.", f"{run} 已经是 {state}。")
+        return say(f"W&B says that {run} does not run ({state}).", f"W&B 说 {run} 没有在运行（{state}）。")
+    if stopped.data.get("requested") is not True:
+        return f"{run}: {text(stopped.data.get('note'))}"
     return say(
-        f"W&B was asked to stop {run} (it was {state}); its process hears of it within a minute or so. "
-        f"To see it end: watch wandb:{run}",
-        f"已请 W&B 停止 {run}（当时状态 {state}）；训练进程大约一分钟内会得知。要看它结束：观察 wandb:{run}",
+        f"W&B was asked to stop {run}; it hears of it within a minute if it logs online. "
+        f"To see it end, say: watch wandb:{run}",
+        f"已请 W&B 停止 {run}；如果它在线记录，一分钟内会得知。要看它结束，请说：观察 wandb:{run}",
     )
 
 
-def compared_text(compared: Result, say: Voice) -> str:
-    """Each run in a line, then what differs in their configs."""
+def _compared(compared: Result, say: Voice) -> str:
+    """Each run in a line, then where their configs differ."""
     lines = [_run_line(row, say) for row in compared.rows("runs")]
-    differences = compared.section("config")
-    lines += [f"  {name}: {values}" for name, values in differences.items()]
+    lines += [f"- {path}: {error}" for path, error in compared.section("unknown").items()]
+    differs = compared.section("config_differs")
+    if differs:
+        lines.append(say("Their configs differ in:", "配置的不同之处："))
+    for name, values in list(differs.items())[:DIFFERENCES]:
+        shown = " | ".join(str(value) for value in values) if isinstance(values, list) else str(values)
+        lines.append(f"  {name}: {shorten(shown, 160)}")
+    if (left := len(differs) - DIFFERENCES) > 0:
+        lines.append(say(f"  ... {left} more", f"  …… 另有 {left} 项"))
     return "\n".join(lines)
 
 
 def _run_line(row: dict[str, Any], say: Voice) -> str:
-    summary = row.get("summary")
-    figures = [f"{name} {show(value)}" for name, value in (summary or {}).items() if not name.startswith("_")]
-    shown = ", ".join(figures[:FIGURES])
+    known = row.get("summary")
+    summary = known if isinstance(known, dict) else {}
+    figures = [f"{name} {show(value)}" for name, value in summary.items() if figure(value) is not None]
     step = say(f"step {show(row.get('last_step'))}", f"第 {show(row.get('last_step'))} 步")
     name = text(row.get("name"))
-    line = f"- {text(row.get('path')) or text(row.get('id'))}" + (f" ({name})" if name else "")
-    return f"{line}: {text(row.get('state'))}, {step}" + (f", {shown}" if shown else "")
+    line = f"- {text(row.get('path'))}" + (f" ({name})" if name else "") + f": {text(row.get('state'))}"
+    return ", ".join([line, step, *figures[:FIGURES]])

@@ -14,7 +14,7 @@ from rl_cli.core.messages import Message, tool_result, user
 NAMES = (
     "rl_list_environments rl_describe_environment rl_select_environment rl_get_current_config rl_edit_config "
     "rl_test_inference rl_start_training rl_check_status rl_stop_training rl_get_results rl_list_runs "
-    "rl_resume_training"
+    "rl_resume_training wandb_list_projects wandb_list_runs wandb_compare_runs wandb_stop_run"
 )
 TOOLS: list[dict[str, Any]] = [{"type": "function", "function": {"name": name}} for name in NAMES.split()]
 
@@ -229,6 +229,19 @@ class Tools:
             "notes": [],
         }
 
+    def _wandb_list_projects(self) -> dict[str, Any]:
+        return {"ok": True, "projects": [{"entity": "acme", "name": "math", "created": "2026-01-02"}]}
+
+    def _wandb_list_runs(self, project: str) -> dict[str, Any]:
+        return {"ok": True, "runs": [remote(f"{project}/a1"), remote(f"{project}/b2")], "total": 2}
+
+    def _wandb_compare_runs(self, runs: list[str]) -> dict[str, Any]:
+        differs = {"lr": [0.001, 0.0001], "model": ["tiny", None]}
+        return {"ok": True, "runs": [remote(path) for path in runs], "config_differs": differs}
+
+    def _wandb_stop_run(self, run: str) -> dict[str, Any]:
+        return {"ok": True, "requested": True, "state": "running", "note": "it stops within about 45 s"}
+
     def _rl_check_status(self, run_id: str | None, wait: bool = False, decision: str = "") -> dict[str, Any]:
         result = self.checks.pop(0) if len(self.checks) > 1 else self.checks[0]
         if result.get("ok"):
@@ -268,6 +281,12 @@ class Tools:
 
     def _rl_list_runs(self, limit: int = 20) -> dict[str, Any]:
         return {"ok": True, "runs": self.runs}
+
+
+def remote(path: str) -> dict[str, Any]:
+    """A run as the tools for W&B describe it."""
+    summary = {"reward/mean": 0.61, "loss": 0.02, "note": "text", "_step": 40}
+    return {"path": path, "name": "brave-sun-3", "state": "running", "last_step": 40, "summary": summary}
 
 
 def inference(**changes: Any) -> dict[str, Any]:

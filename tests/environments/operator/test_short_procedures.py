@@ -204,7 +204,7 @@ def test_an_unknown_environment_is_said_once_and_counts_as_not_done() -> None:
 def test_chinese_answers_translate_the_fixed_sentences() -> None:
     notes = [
         f"{NOTE} What GRPO added to it: +0.5950 test accuracy.",
-        "W&B is offline. To upload it: wandb sync /home/me/wandb",
+        f"W&B is offline. To upload it: rl-cli runs sync {RUN_ID}",
     ]
     done = run(state="finished", reason="all 40 steps done", step=40, eval=EVAL)
     results = Tools()._rl_get_results(None) | {"run": done, "notes": notes}
@@ -212,7 +212,7 @@ def test_chinese_answers_translate_the_fixed_sentences() -> None:
     assert "原因：40 步全部完成" in answer
     assert "热启动是有意做得不完美的" in answer
     assert "测试准确率 +0.5950" in answer
-    assert "W&B 处于离线状态。要上传：wandb sync /home/me/wandb" in answer
+    assert f"W&B 处于离线状态。要上传：rl-cli runs sync {RUN_ID}" in answer
     assert "all 40 steps done" in play("results", Tools(answers={"rl_get_results": results})).answer
 
 

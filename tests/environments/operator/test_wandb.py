@@ -20,7 +20,7 @@ from environments.policies.operator.intents import (
     Watch,
 )
 from environments.policies.operator.understanding import understand
-from tests.environments.operator.simulated import Tools, check, end, play
+from tests.environments.operator.simulated import Tools, check, end, error, play
 
 PATH = "acme/math/abc123"
 UNDERSTOOD: dict[type[Intent], str] = {
@@ -126,3 +126,52 @@ def test_an_alert_of_a_rule_nobody_here_knows_is_told_with_its_advice_and_stops_
     played = play("train gsm8k-mini", tools)
     assert any("Alert new_rule (critical): it smells (proposed: open a window)" in s for s in played.said)
     assert "rl_stop_training" not in [name for name, _ in tools.calls]
+
+
+def test_projects_and_runs_are_listed() -> None:
+    tools = Tools()
+    assert "- acme/math" in play("list my W&B projects", tools).answer
+    answer = play("list the W&B runs of acme/math", tools).answer
+    assert "- acme/math/a1 (brave-sun-3): running, step 40, reward/mean 0.61, loss 0.02" in answer
+    assert tools.calls == [("wandb_list_projects", {}), ("wandb_list_runs", {"project": "acme/math"})]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "compare W&B runs acme/math/a1 and acme/math/b2",
+        "compare the wandb runs a1 and b2 in acme/math",
+        "比较 W&B 运行 acme/math/a1 和 acme/math/b2",
+    ],
+)
+def test_runs_in_wandb_are_compared(request_: str) -> None:
+    tools = Tools()
+    answer = play(request_, tools).answer
+    assert tools.calls == [("wandb_compare_runs", {"runs": ["acme/math/a1", "acme/math/b2"]})]
+    assert "lr: 0.001 | 0.0001" in answer
+
+
+def test_a_comparison_without_full_names_asks_for_them() -> None:
+    tools = Tools()
+    played = play("compare my W&B runs", tools)
+    assert "entity/project/run" in played.answer
+    assert played.declined
+    assert tools.calls == []
+
+
+def test_stopping_in_wandb_is_a_request_that_may_be_refused() -> None:
+    tools = Tools()
+    assert "was asked to stop acme/math/abc123" in play(f"stop my W&B run {PATH}", tools).answer
+    assert tools.calls == [("wandb_stop_run", {"run": PATH})]
+    no = error("refused", "the call of wandb_stop_run was refused: the person said no")
+    assert "Refused" in play(f"stop wandb:{PATH}", Tools(answers={"wandb_stop_run": no})).answer
+    over = {"ok": True, "requested": False, "state": "finished", "note": "nothing was asked"}
+    assert "does not run" in play(f"stop wandb:{PATH}", Tools(answers={"wandb_stop_run": over})).answer
+
+
+def test_a_tool_for_wandb_that_fails_is_told() -> None:
+    down = error("wandb_down", "W&B did not answer within 40 s", "is WANDB_BASE_URL right?")
+    tools = Tools(answers={"wandb_list_projects": down})
+    assert (
+        "W&B did not answer within 40 s (is WANDB_BASE_URL right?)" in play("list W&B projects", tools).answer
+    )
