@@ -129,7 +129,7 @@ def make_plan(run: RunDir, state: State, changes: Mapping[str, Any]) -> tuple[Pl
             f"grpo.steps {config.grpo.steps} is less than the {step} steps that are done",
             f"at least {step}",
         )
-    _must_have_work(run, state, config)
+    _must_have_work(run, state, config, bounded)
     broken = first_not_finite(run)
     if broken < math.inf and not changes:
         notes.append(
@@ -208,13 +208,18 @@ def _refusal(name: str) -> str | None:
     return f"{name} cannot change in the middle of a run: {why}"
 
 
-def _must_have_work(run: RunDir, state: State, config: RunConfig) -> None:
+def _must_have_work(run: RunDir, state: State, config: RunConfig, changes: Mapping[str, Any]) -> None:
     if state["state"] != "finished":
         return
-    if state["backend"] == "replay":
+    if state.get("rule"):
+        if not any(name.startswith("health.") for name in changes):
+            raise BadUsage(
+                f"{run.id} is finished: {state['reason']}",
+                "--set health.target_accuracy=null, or health.plateau_patience=null, goes on past that",
+            )
+    elif state["backend"] == "replay":
         raise BadUsage(f"{run.id} is a replay that was played to its end: there is no more to play")
-    done = _newest_step(run)
-    if done >= config.grpo.steps:
+    elif (done := _newest_step(run)) >= config.grpo.steps:
         raise BadUsage(
             f"{run.id} is finished: all {done} steps are done", f"--set grpo.steps=NUMBER, above {done}"
         )

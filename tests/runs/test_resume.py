@@ -184,6 +184,17 @@ def test_a_replay_that_was_played_to_its_end_is_not_resumed(runs: Path):
         resume_run(run, {"grpo.steps": 100})
 
 
+def test_a_run_that_reached_its_target_goes_on_only_without_it(runs: Path):
+    run = start(runs, [steps(2, 0), {"checkpoint": 2}, {"exit": 3}])
+    until_over(run)
+    with run.locked(timeout=10) as writer:
+        writer.update(state="finished", rule="target", reason="the target is reached")
+    with pytest.raises(BadUsage, match=r"the target is reached .*health\.target_accuracy=null"):
+        resume_run(run)
+    plan, _ = make_plan(run, run.state(), {"health.target_accuracy": 0.9})
+    assert plan.step == 2
+
+
 def test_changes_add_up_and_the_config_shows_them(runs: Path):
     run = start(runs, [steps(2, 0), {"checkpoint": 2}, {"exit": 3}, {"exit": 3}, {"exit": 3}])
     text = (run.path / "run.yaml").read_text()
@@ -216,7 +227,7 @@ def test_the_budget_counts_what_earlier_attempts_took(runs: Path):
     after = until_over(run)
     assert after["seconds_before"] > 7200
     assert after["spending"]["entry"] != state["spending"]["entry"]
-    with Ledger(runs).reading() as books:
+    with run.locked(timeout=10), Ledger(runs).reading() as books:  # its supervisor has done all
         entries = [books.get(s["spending"]["entry"]) for s in (state, after)]
     assert [entry.run for entry in entries if entry] == [run.id, run.id]
     assert all(entry and entry.state != "reserved" for entry in entries)
