@@ -321,7 +321,7 @@ class Supervisor:
             self._read()
         figures: dict[str, Any] = {**self.progress.figures(), "ended": now_text(), "heartbeat": now_text()}
         if state == "failed":
-            figures["last_log_lines"] = last_lines(self.run.log_path("trainer"))
+            figures["last_log_lines"] = last_lines(self.run.log_path(self.workers.culprit))
         self.writer.move(state, reason, **figures)
         self.spending.close(took)
         self._report()

@@ -34,6 +34,8 @@ class Workers:
         self.trainer: Process | None = None
         self.helpers: dict[str, Process] = {}
         self.port: Port | None = None
+        self.culprit = "trainer"
+        """The process whose log says why the run failed."""
 
     def start(self) -> dict[str, Any]:
         """Starts the helpers, then the trainer; on a port that no other run has.
@@ -72,6 +74,7 @@ class Workers:
                 continue
             said = self.run.exit(name)
             if said is None or said["outcome"] != "finished":
+                self.culprit = name
                 line = telling_line(last_lines(self.run.log_path(name)))
                 return f"{name} {children.how_it_ended(helper.code)}" + (f": {line}" if line else "")
         return None
