@@ -46,7 +46,7 @@ def dead(view: View) -> Iterator[Finding]:
 
 def stalled(view: View) -> Iterator[Finding]:
     if view.quiet_seconds > view.limits.stall_seconds:
-        what = f"no progress was written for {view.quiet_seconds:.0f} s"
+        what = f"stalled: no progress was written for {view.quiet_seconds:.0f} s after step {_step(view) or 0}"
         evidence = {
             "quiet_seconds": round(view.quiet_seconds),
             "limit": view.limits.stall_seconds,
