@@ -473,6 +473,6 @@ def test_the_json_of_a_request_is_a_stream_of_events():
 def test_a_watched_run_ends_with_its_summary_on_lines_of_its_own(home: Path):
     assert rl_cli("runs", "start", "gsm8k-mini", "--backend", "replay:nan").code == 0
     with Terminal("runs", "watch", "latest") as watching:
-        watching.expect("state: failed (loss is NaN")
+        watching.expect("state: failed (diverged: loss is NaN")
         watching.expect("\nReplay, nothing was trained")
         assert watching.code() == 1
