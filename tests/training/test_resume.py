@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -13,15 +14,18 @@ from typing import Any
 import pytest
 
 from environments.base import Task
+from rl_cli.config.edit import resolve
 from rl_cli.core.errors import BadUsage
 from rl_cli.core.processes import python_module
 from rl_cli.runs.resume import put_back
 from rl_cli.runs.resume_plan import make_plan
 from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.store import create_run
 from rl_cli.runs.times import now_text
 from rl_cli.training.trl_run import _Batches
 from tests.runs.kit import until
 from tests.training.conftest import make_run, work_here
+from tests.training.test_single_gpu import TINY_STEPS
 
 pytestmark = pytest.mark.train
 CHANGES = {"grpo.steps": 10, "grpo.checkpoint_every": 5, "evaluation.every": 5, "grpo.keep_last": 1}
@@ -133,3 +137,26 @@ def test_a_finished_run_goes_on_when_it_is_given_more_steps(home: Path):
     assert work_here(run) == 0  # nothing is left but to measure
     assert len([row for row in run.metrics() if row["phase"] == "grpo"]) == 3
     assert (run.path / "evaluations/final.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"model.lora": {"rank": 4}}, {"grpo.kl_beta": 0.1, "model.dtype": "float32"}],
+    ids=["lora, bfloat16", "with a KL penalty"],
+)
+def test_a_chat_model_goes_on_with_the_same_answers(
+    home: Path, chat_model: Path, sums: Path, changes: dict[str, Any]
+):
+    given = {"model.name": str(chat_model), "environment.options.path": str(sums), "grpo.keep_last": 3}
+    given |= TINY_STEPS | {"grpo.steps": 3, "grpo.checkpoint_every": 1} | changes
+    run = create_run(resolve("gsm8k", "single-gpu", given), home)
+    assert work_here(run) == 0
+    undisturbed = RunDir(run.path.with_name("undisturbed"))
+    shutil.copytree(run.path, undisturbed.path)
+    for step in (2, 3):
+        shutil.rmtree(run.path / "checkpoints" / f"step-{step}")
+    assert resume_alone(run) == 1
+    assert len(run.metrics()) == 1
+    assert work_here(run) == 0
+    assert samples(run) == samples(undisturbed)
+    assert figures(run) == figures(undisturbed)
