@@ -32,7 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sessions": ("rl_cli.cli.sessions", "List, show and export the conversations that were held."),
     "costs": ("rl_cli.cli.costs", "Show what was spent, what is reserved, and the budgets."),
     "envs": ("rl_cli.cli.envs", "List and describe the environments a model can learn."),
-    "runs": ("rl_cli.cli.runs", "List, start, watch, stop and report training runs."),
+    "runs": ("rl_cli.cli.runs", "Start, watch, resume, stop, report and compare training runs."),
     "monitor": ("rl_cli.cli.monitor", "Judge all live runs at their checks, without a chat."),
     "tools": ("rl_cli.cli.tools", "List, describe and call the tools that the assistant uses."),
     "config": ("rl_cli.cli.config", "Show and check the settings."),

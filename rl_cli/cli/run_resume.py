@@ -20,7 +20,10 @@ def resume_command(
     ] = None,
     json_: JsonOption = False,
 ) -> None:
-    """Go on with a run that is over, from its last good checkpoint; re-attach one that still trains."""
+    """Go on with a run that is over, from its last good checkpoint.
+
+    One whose trainer still runs is only watched over again.
+    """
     from rl_cli.config.fields import read_assignments
     from rl_cli.runs.resume import resume_run
     from rl_cli.runs.store import find_run

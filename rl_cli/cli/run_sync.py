@@ -21,7 +21,10 @@ def sync_command(
     ] = None,
     json_: JsonOption = False,
 ) -> None:
-    """Upload to W&B what it lacks of runs that are over, and read it back."""
+    """Upload to W&B what it lacks of runs that are over.
+
+    It is read back; the exit code is 1 where something is still missing.
+    """
     from rl_cli.runs.store import find_run
     from rl_cli.runs.tracking_mode import has_key
     from rl_cli.tracking.sync import need_sync, sync_run

@@ -263,7 +263,7 @@ def compare_command(
         typer.Option("--html", metavar="FILE", help="Also write a page with the curves."),
     ] = None,
 ) -> None:
-    """Put runs side by side: config differences, results, a paired test, curves over each other."""
+    """Put runs side by side: configs, results, a paired test, curves."""
     from rl_cli.cli.run_compare import compare_runs
 
     if len(runs) < 2:
