@@ -61,7 +61,7 @@ def sentence(summary: dict[str, Any], digits: int = 4) -> str:
         digits: Of the accuracies, after the point.
     """
     state, evaluation = summary["state"], summary["eval"]
-    where = f"step {summary['step']} of {summary['total_steps']}"
+    where = f"step {summary['step']}" + (f" of {summary['total_steps']}" if summary["total_steps"] else "")
     took = duration(since(summary["started"], summary["ended"]))
     change = gain(evaluation)
     reached = ""

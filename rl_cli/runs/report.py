@@ -82,7 +82,7 @@ def page_of(run: RunDir) -> Page:
     """What there is to say of a run as it stands now."""
     summary, state, events = run.summary(), run.state(), run.events()
     progress = progress_of(run)
-    told = progress.alerts or summary["alerts"]
+    told, watched = progress.alerts or summary["alerts"], is_watched(summary)
     return Page(
         title=run.id,
         state=summary["state"],
@@ -90,7 +90,7 @@ def page_of(run: RunDir) -> Page:
         outcome=sentence(summary, DIGITS),
         notes=notes(run, state, events, DIGITS, progress),
         sections=[
-            Section("Accuracy on the test split", evaluations(run, summary, events)),
+            Section("Accuracy on the test split", [] if watched else evaluations(run, summary, events)),
             Section("Curves", charts(progress, summary["eval"])),
             Section("Alerts", alerts(told, state)),
             Section("Where the reward jumped", at_jumps(run, told)),
@@ -100,7 +100,7 @@ def page_of(run: RunDir) -> Page:
             Section("The run", [Table((), facts(run, summary, state, events, progress), kind="facts")]),
             Section("Sample rollouts", samples(run)),
             Section("The end of the trainer's log", _log(state.get("last_log_lines") or [])),
-            Section("Config", [] if is_watched(summary) else _config(run)),
+            Section("Config", [] if watched else _config(run)),
             Section("Files", _files(run, events)),
         ],
         footer=f"Written {now_text()} from {run.path}. Times are UTC.",
