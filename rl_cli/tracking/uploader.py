@@ -29,9 +29,9 @@ from rl_cli.tracking.sync_command import segments, start_sync
 
 LOOK_EVERY_SECONDS = 1.0
 FIRST_CHECK_SECONDS = 2.0
-CHECK_SECONDS = 30.0
+CHECK_SECONDS = 15.0
 """Between two questions to W&B, once all has been well for a while; the first ones come sooner."""
-ANSWER_SECONDS = 15.0
+ANSWER_SECONDS = 10.0
 LATE_SECONDS = 20.0
 """A row may take this long to W&B before it is said to lag behind."""
 STUCK_SECONDS = 45.0
@@ -111,7 +111,7 @@ class Uploader:
         if answered:
             self._heed_the_page()
         well = answered and not self.back.lacking(LATE_SECONDS)
-        self.pause = min(self.pause * 2, CHECK_SECONDS if well else CHECK_SECONDS / 3)
+        self.pause = min(self.pause * 2, CHECK_SECONDS if well else CHECK_SECONDS / 2)
         self.next_check = time.monotonic() + self.pause
 
     def _is_over(self) -> bool:
