@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -19,6 +20,8 @@ from rl_cli.runs.tracking_file import disagreements, in_words, read_tracking
 
 ASK_EVERY_SECONDS = 2.0
 """Between two looks at what is not in the files that are followed."""
+PAINT_EVERY_SECONDS = 1.0
+"""Unless something happened; figures that change faster cannot be read."""
 
 TROUBLE = ("behind", "unavailable", "unauthorised", "incomplete")
 
@@ -39,7 +42,8 @@ class LiveWatch:
         self._follower = follower
         self._block = LiveBlock(sys.stdout)
         self._watched = Watched(follower.run.id, follower.state, follower.progress)
-        self._asked_at = -ASK_EVERY_SECONDS
+        self._asked_at = self._painted_at = -math.inf
+        self._checks: DueChecks | None = None
         self._caught_up = False
         signal.signal(signal.SIGCONT, lambda *_: self._block.leave())  # the shell has written meanwhile
 
@@ -50,9 +54,13 @@ class LiveWatch:
         above = [line for line in told if line] if self._caught_up or at_once else []
         self._caught_up = True
         self._watched.state = self._follower.state
-        if time.monotonic() - self._asked_at >= ASK_EVERY_SECONDS:
-            self._asked_at = time.monotonic()
+        now = time.monotonic()
+        if now - self._asked_at >= ASK_EVERY_SECONDS:
+            self._asked_at = now
             self._ask()
+        if not above and now - self._painted_at < PAINT_EVERY_SECONDS:
+            return
+        self._painted_at = now
         columns, rows = self._block.size()
         lines = [] if at_once else block(self._watched, columns, rows, time.time())
         self._block.paint(lines, above)
@@ -63,7 +71,8 @@ class LiveWatch:
 
     def _ask(self) -> None:
         live = self._follower.state["state"] in LIVE
-        left = DueChecks(self._follower.run).seconds_left() if live else None
+        self._checks = self._checks or DueChecks(self._follower.run)
+        left = self._checks.seconds_left() if live else None
         self._watched.next_check = None if left is None else time.time() + left
         self._watched.remarks = disagreements(self._follower.run)
         tracking = read_tracking(self._follower.run)

@@ -70,6 +70,8 @@ def compare(runs: Sequence[RunDir], progresses: Sequence[Progress] | None = None
 def _paired(first: RunDir, second: RunDir, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """The second run against the first on the same test problems."""
     ids = {"first": first.id, "second": second.id}
+    if is_watched(one) or is_watched(other):
+        return {**ids, "why_not": "W&B does not hold the single answers"}
     if one["environment"] != other["environment"]:
         return {**ids, "why_not": "the environments differ"}
     tested = compare_answers(answers(first, TESTED), answers(second, TESTED))

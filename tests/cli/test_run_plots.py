@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rl_cli.cli.output import display_width
+from rl_cli.cli.run_plots import print_plots
+from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.store import create_run
+from tests.e2e.cli import rl_cli
+from tests.e2e.terminal import Terminal
+from tests.runs.kit import replay_config
+
+
+def learnt(home: Path, top: float = 0.8, broken: bool = False) -> RunDir:
+    run = create_run(replay_config("demo"), home)
+    for step in range(1, 41):
+        loss = float("nan") if broken and step == 30 else 0.1
+        run.append_metrics("grpo", step, loss=loss, entropy=1 / step, **{"reward/mean": top * step / 40})
+    return run
+
+
+@pytest.mark.parametrize("columns", [50, 130])
+def test_plots_take_the_width_of_the_terminal(
+    home: Path, columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    print_plots([learnt(home, broken=True)])
+    told = capsys.readouterr().out
+    assert "\x1b" not in told
+    assert max(map(display_width, told.splitlines())) <= columns
+    for part in ("reward, mean: 0.8 at step 40", "loss: 0.1 at step 40, not finite at step 30", "entropy"):
+        assert part in told, part
+    assert "validation" not in told
+    assert re.search("[\u2801-\u28ff]", told)
+    assert "reward" in told.splitlines()[1]
+    assert ("loss" in told.splitlines()[1]) == (columns > 100)
+
+
+def test_several_runs_are_drawn_over_each_other(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = learnt(home, 0.3), learnt(home, 0.9)
+    print_plots([one, other])
+    told = capsys.readouterr().out
+    assert f"A {one.id}\nB {other.id}\n" in told
+    plot = told.partition("reward, mean")[2].partition("loss")[0]
+    assert plot.index("B") < plot.index("A")
+    assert "no curves yet" not in told
+
+
+def test_curves_are_drawn_on_a_terminal_or_when_asked(home: Path) -> None:
+    run = learnt(home)
+    assert "reward, mean" not in rl_cli("runs", "show", run.id).out
+    assert "\x1b" not in rl_cli("runs", "show", run.id, "--plot").out
+    with Terminal("runs", "show", run.id, NO_COLOR="1") as shown:
+        shown.expect("reward, mean: 0.8 at step 40")
+        assert shown.code() == 0
+        assert "\x1b[38;5;" not in shown.raw
+    with Terminal("runs", "compare", run.id, learnt(home).id) as compared:
+        compared.expect("reward, mean")
+        assert compared.code() == 0
+        assert "\x1b[38;5;" in compared.raw
