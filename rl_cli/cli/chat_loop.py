@@ -7,6 +7,7 @@ from typing import Any
 
 from rl_cli.cli.chat_input import ChatInput
 from rl_cli.cli.conversation import Conversation, why_it_ended
+from rl_cli.cli.idle_watch import IdleWatch
 from rl_cli.cli.run_watch import RunWatch
 from rl_cli.cli.slash import parse
 from rl_cli.cli.slash_actions import act
@@ -34,6 +35,7 @@ class ChatLoop:
         self._display = display
         self._typed = typed
         self._watch = watch
+        self._idle = IdleWatch(conversation)
         self._worst = 0
 
     async def run(self) -> int:
@@ -45,11 +47,13 @@ class ChatLoop:
         self._conversation.interrupts.prompt = self._typed.interrupt
         self._conversation.prepare()
         beside = [asyncio.ensure_future(work()) for work in self._beside()]
+        self._judge_while_idle()
         try:
             while (line := await self._typed.request()) is not None:
                 if line.strip() and await self._answer(line.strip()):
                     break
         finally:
+            await self._idle.end()
             for task in beside:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
@@ -57,6 +61,7 @@ class ChatLoop:
 
     async def _answer(self, line: str) -> bool:
         """Whether the person wants to leave."""
+        await self._idle.end()
         try:
             if command := parse(line):
                 return await act(command, self._conversation)
@@ -69,7 +74,13 @@ class ChatLoop:
             self._display.notice(f"error: {told}")
             self._worst = max(self._worst, told.exit_code)
         self._tell_news()
+        self._judge_while_idle()
         return False
+
+    def _judge_while_idle(self) -> None:
+        """Where somebody reads what is said meanwhile."""
+        if self._display.screen.live:
+            self._idle.begin()
 
     def _beside(self) -> list[Any]:
         return [self._watch.watch, self._show_watched] if self._display.screen.live else []

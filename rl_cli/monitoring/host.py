@@ -12,7 +12,6 @@ from rl_cli.core.errors import RlCliError
 from rl_cli.monitoring.heartbeat import write_heartbeat
 from rl_cli.monitoring.jobs import Beat, Jobs
 from rl_cli.monitoring.live_runs import LiveRuns, is_orphan
-from rl_cli.monitoring.remote import kept_up
 from rl_cli.monitoring.watching import Watched, decide, watch
 from rl_cli.runs.due_checks import NEEDS_PERSON, DueChecks
 from rl_cli.runs.launch import attach_run
@@ -22,6 +21,7 @@ from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import State, is_over
 from rl_cli.runs.store import runs_folder
 from rl_cli.runs.times import now_text, time_text
+from rl_cli.tracking.watcher import refresh, watching
 from tools.spec import Judge
 
 SCAN_SECONDS = 5.0
@@ -91,11 +91,11 @@ class Host:
         checks = await asyncio.to_thread(DueChecks, run)
         if is_over(state) and not (checks.begun and await asyncio.to_thread(checks.take_end)):
             return False
-        async with kept_up(run, to_date=True):
-            outcome = await asyncio.to_thread(check_now, run)
-            if outcome is None:
-                return False
-            decision = await decide(run, outcome, self.judge_of(run), BY)
+        await asyncio.to_thread(refresh, run)
+        outcome = await asyncio.to_thread(check_now, run)
+        if outcome is None:
+            return False
+        decision = await decide(run, outcome, self.judge_of(run), BY)
         return self._conclude(run, Watched(outcome, decision))
 
     async def _attend(self, run_id: str, beat: Beat) -> None:
@@ -107,7 +107,7 @@ class Host:
             if event.get("kind") in TOLD:
                 self.tell(run_id, event)
 
-        async with kept_up(run):
+        async with watching(run):
             over = False
             while not over:
                 watched = await watch(run, judge, BY, None, on_progress, LOOK_SECONDS, True, beat)

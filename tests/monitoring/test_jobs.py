@@ -94,8 +94,5 @@ def test_a_job_that_has_ended_is_begun_again_only_if_it_is_wanted_again() -> Non
         await jobs.close()
 
     asyncio.run(main())
-    assert (
-        begun == ["a", "b", "a", "b"]
-        or begun == ["a", "b", "b", "a"]
-        or sorted(begun) == ["a", "a", "b", "b"]
-    )
+    assert begun[:2] == ["a", "b"]
+    assert sorted(begun[2:]) == ["a", "b"]
