@@ -13,7 +13,6 @@ HEAVY = {
     "trl",
     "transformers",
     "datasets",
-    "apscheduler",
     "numpy",
     "rich",
 }
