@@ -60,8 +60,9 @@ class RunWatch:
     def _find(self, wanted: str | None) -> RunDir | None:
         folder = runs_folder(self._home)
         names = sorted(os.listdir(folder), reverse=True) if folder.is_dir() else []
-        newest = [name for name in names if not name.startswith(".") and name != wanted][:SEARCHED]
-        runs = (RunDir(folder / name) for name in [*([wanted] if wanted in names else []), *newest])
+        # Runs of somebody else go on without anybody here: they are kept in view when asked for.
+        ours = [name for name in names if not name.startswith((".", "wandb-")) and name != wanted]
+        runs = (RunDir(folder / name) for name in [*([wanted] if wanted in names else []), *ours[:SEARCHED]])
         return next((run for run in runs if run.state()["state"] in LIVE), None)
 
     async def _look(self, follower: Follower) -> None:
