@@ -58,14 +58,13 @@ def report_run(run: Any, format_: str | None, show: bool, as_json: bool) -> None
     """
     import typer
 
-    from rl_cli.runs.report import results, text_summary, write_markdown, write_report
+    from rl_cli.runs.report import WRITERS, results, text_summary, write_reports
 
     if as_json:
         print_json(results(run))
     else:
         say(text_summary(run))
-    writers = {"html": write_report, "md": write_markdown}
-    written = [writer(run) for name, writer in writers.items() if format_ in (None, name)]
+    written = write_reports(run, [format_] if format_ else tuple(WRITERS))
     for path in written:
         say(f"report: {path}", error=as_json)
     if show:

@@ -178,7 +178,9 @@ def _about(seconds: float) -> str:
 
 
 def _moment(when: float, now: float) -> str:
-    return f"in {duration(when - now)}, at {_clock(when)}" if when > now else "due"
+    if when <= now:
+        return "due: a chat or rl-cli monitor makes it"
+    return f"in {duration(when - now)}, at {_clock(when)}"
 
 
 def _clock(when: float) -> str:

@@ -32,9 +32,10 @@ from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.times import now_text
 from rl_cli.runs.tracking_file import tracking_notes
 
-__all__ = ["page_of", "pick_samples", "results", "text_summary", "write_markdown", "write_report"]
+__all__ = ["page_of", "pick_samples", "results", "text_summary", "write_report", "write_reports"]
 
 MOST_FILES = 40
+WRITERS = {"html": as_html, "md": as_markdown}
 
 
 def write_report(run: RunDir) -> Path:
@@ -43,20 +44,19 @@ def write_report(run: RunDir) -> Path:
     Raises:
         OSError: The run's directory cannot be written.
     """
-    path = run.path / "report.html"
-    write_atomic(path, as_html(page_of(run)))
-    return path
+    return write_reports(run, ("html",))[0]
 
 
-def write_markdown(run: RunDir) -> Path:
-    """Writes report.md, the same in Markdown, and returns its path.
+def write_reports(run: RunDir, formats: Sequence[str] = tuple(WRITERS)) -> list[Path]:
+    """Writes report.html, report.md or both, and returns their paths.
 
     Raises:
         OSError: The run's directory cannot be written.
     """
-    path = run.path / "report.md"
-    write_atomic(path, as_markdown(page_of(run)))
-    return path
+    page, paths = page_of(run), [run.path / f"report.{name}" for name in formats]
+    for name, path in zip(formats, paths, strict=True):
+        write_atomic(path, WRITERS[name](page))
+    return paths
 
 
 def results(run: RunDir) -> dict[str, Any]:

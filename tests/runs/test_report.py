@@ -21,7 +21,7 @@ from rl_cli.runs.outcome import (
     rounded,
     text_summary,
 )
-from rl_cli.runs.report import results, write_markdown, write_report
+from rl_cli.runs.report import results, write_report, write_reports
 from rl_cli.runs.settle import settle
 from rl_cli.runs.store import RunDir, create_run
 from tests.components import browser
@@ -84,7 +84,7 @@ def test_the_page_stands_alone_and_holds_hostile_text_as_text(home: Path) -> Non
 def test_markdown_holds_hostile_text_as_text(home: Path) -> None:
     run = finished_run(home)
     run.append_event("decision", by="x", what="[click](https://evil) `a` | b", reason="# no\n- no\n```\nno")
-    text = write_markdown(run).read_text("utf-8")
+    text = write_reports(run, ["md"])[0].read_text("utf-8")
     outside = re.sub(r"^(```+)\n.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
     assert not re.search(r"(?<!\\)[<>`]", outside.replace("\n> ", "\n"))
     assert "\\[click\\](https\\://evil) \\`a\\` \\| b" in outside
@@ -146,7 +146,7 @@ def test_a_resumed_run_tells_its_attempts_and_what_the_judge_saw(home: Path) -> 
     run.append_sample(
         step=12, task_id="t", prompt="2 + 2?", completion="ha ha", reward=2.0, parts={"correct": 0}
     )
-    page, text = write_report(run).read_text("utf-8"), write_markdown(run).read_text("utf-8")
+    page, text = write_report(run).read_text("utf-8"), write_reports(run, ["md"])[0].read_text("utf-8")
     for told in (
         "loss is NaN at grpo step 11",
         "step 10",
