@@ -46,7 +46,8 @@ def dead(view: View) -> Iterator[Finding]:
 
 def stalled(view: View) -> Iterator[Finding]:
     if view.quiet_seconds > view.limits.stall_seconds:
-        what = f"stalled: no progress was written for {view.quiet_seconds:.0f} s after step {_step(view) or 0}"
+        last = f"after step {_step(view)}" if _step(view) else "before the first step"
+        what = f"stalled {last}: no progress was written for {view.quiet_seconds:.0f} s"
         evidence = {
             "quiet_seconds": round(view.quiet_seconds),
             "limit": view.limits.stall_seconds,
