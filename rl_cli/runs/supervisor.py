@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from rl_cli.core.errors import RlCliError
@@ -33,31 +31,17 @@ from rl_cli.runs.progress import Progress, Reader
 from rl_cli.runs.recent_samples import RecentSamples
 from rl_cli.runs.room import RoomWatch
 from rl_cli.runs.run_dir import RunDir, asked_by
-from rl_cli.runs.state_file import StateWriter, ending_of, is_over, place_of
+from rl_cli.runs.settle import end_leftovers
+from rl_cli.runs.state_file import StateWriter, is_over, place_of
 from rl_cli.runs.times import now_text, seconds_of
 from rl_cli.runs.tracking_children import TrackingChildren
+from rl_cli.runs.verdict import Verdict, ending
 from rl_cli.runs.workers import TERMINATE_SECONDS, Workers
 from rl_cli.spending.gate import RunSpending
 from rl_cli.spending.rates import Rate
 
 WAKE_SECONDS = 0.2
 HEARTBEAT_SECONDS = 2.0
-FULL_BYTES = 1_000_000
-"""With less free than this, the disk is taken to be what a trainer died of."""
-
-
-@dataclass
-class Verdict:
-    """Why the trainer is being ended, and what the run becomes then."""
-
-    state: str
-    reason: str
-    kill_at: float
-    """time.monotonic() at which its process tree is ended."""
-    asked: bool
-    """Whether it was given time to end by itself."""
-    gone: bool = False
-    """The run's directory is not where the trainer writes."""
 
 
 class Supervisor:
@@ -80,7 +64,6 @@ class Supervisor:
         self.tracking = TrackingChildren(run, self.config.tracking.wandb)
         self.workers = Workers(run, self.config.backend.name)
         self.verdict: Verdict | None = None
-        self.forced = False
         self.began = self.grew = time.monotonic()
         self.sizes: tuple[int, ...] = ()
         self.last_beat = 0.0
@@ -106,7 +89,7 @@ class Supervisor:
             begin()
             if self.workers.trainer:
                 self._watch()
-            state, reason = self._ending()
+            state, reason = ending(self.run, self.workers, self.verdict, self._request())
         except Exception as error:
             traceback.print_exc()
             what = (
@@ -163,7 +146,7 @@ class Supervisor:
             self._apply_rules(news)
             self._look_at_helpers()
             if self.verdict and time.monotonic() >= self.verdict.kill_at:
-                self.forced = True
+                self.verdict.forced = True
                 kill_tree(trainer.identity, TERMINATE_SECONDS)
             self._beat(news)
         self._follow_the_folder()
@@ -232,7 +215,8 @@ class Supervisor:
             self.verdict.kill_at = min(self.verdict.kill_at, time.monotonic())
 
     def _conclude(self, state: str, reason: str, grace: float, rule: str | None = None) -> None:
-        self.verdict = Verdict(state, reason, time.monotonic() + grace, asked=grace > 0)
+        shown = rule == "stalled"  # where it hangs, by a signal that ends it
+        self.verdict = Verdict(state, reason, time.monotonic() + grace, asked=grace > 0, forced=shown)
         verdict = {"state": state, "reason": reason}
         self.writer.move("stopping", reason, verdict=verdict, rule=rule, **self.progress.figures())
 
@@ -279,7 +263,6 @@ class Supervisor:
         if not trainer.ended(0):
             os.kill(trainer.identity.pid, signal.SIGABRT)
             trainer.ended(1.0)
-        self.forced = True
 
     def _raise_alert(self, finding: health.Finding) -> None:
         with suppress(OSError):
@@ -290,24 +273,6 @@ class Supervisor:
             self.last_beat = time.monotonic()
             self.writer.beat(**self.progress.figures())
 
-    def _ending(self) -> tuple[str, str]:
-        """(state, reason), judged by the trainer's exit file, its exit code, and why it was ended."""
-        verdict = {"state": self.verdict.state, "reason": self.verdict.reason} if self.verdict else None
-        code = self.workers.trainer.code if self.workers.trainer else None
-        record = self.run.exit("trainer")
-        if record and not (self.verdict and self.verdict.gone):
-            if verdict is None and record["outcome"] == "stopped" and (asked := self._request()):
-                verdict = {"state": "stopped", "reason": asked_by(asked)}
-            ending = ending_of(record, verdict)
-            return ending["state"], ending["reason"]
-        if self.verdict and verdict and (self.forced or self.verdict.gone or code is None):
-            in_vain = self.forced and self.verdict.asked
-            late = " (the trainer did not end by itself in time)" if in_vain else ""
-            return verdict["state"], verdict["reason"] + late
-        if shutil.disk_usage(self.run.path).free < FULL_BYTES:
-            return "failed", f"the trainer {children.how_it_ended(code)}: the disk is full"
-        return "failed", self.workers.how_the_trainer_ended()
-
     def _end(self, state: str, reason: str) -> None:
         """Ends what is left, writes the end, then what may take a moment: the report, W&B."""
         began = self.workers.trainer is not None
@@ -315,6 +280,7 @@ class Supervisor:
         self.workers.end()
         if not self.run.path.is_dir():
             print(f"{reason}: there is nowhere to write its end")
+            end_leftovers(self.writer.state)
             self.spending.close(took)
             return
         with suppress(OSError):  # nothing may come before the end is written
@@ -325,7 +291,10 @@ class Supervisor:
         self.writer.move(state, reason, **figures)
         self.spending.close(took)
         self._report()
-        self.tracking.finish()
+        if self.verdict and self.verdict.gone:
+            end_leftovers(self.writer.state)
+        else:
+            self.tracking.finish()
         with suppress(OSError):
             mask_logs(self.run.path / "logs")
             self._read()
@@ -394,6 +363,7 @@ def main(folder: str, attach: bool = False) -> int:
                 print(f"the run cannot be supervised: {error}")
                 if not attach:
                     writer.move("failed", f"the run cannot be started: {error}", ended=now_text())
+                    RunSpending(run.home, run.id, writer.state.get("spending")).close(0)
                 return 1
             supervisor.take_over() if attach else supervisor.supervise()
     except TimeoutError as error:
