@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -91,7 +92,8 @@ async def decide(
     if decision is None:
         await asyncio.to_thread(checks.give_back)
         return None
-    run.append_event("decision", **_record(decision, outcome))
+    with suppress(OSError):  # a full disk: what was decided is done all the same
+        run.append_event("decision", **_record(decision, outcome))
     if decision.what == "stop" and outcome.why != "end":
         await asyncio.to_thread(stop_run, run, by, decision.reason, False)
     await asyncio.to_thread(checks.settled)

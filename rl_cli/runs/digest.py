@@ -18,6 +18,7 @@ from rl_cli.runs.outcome import notes, sentence
 from rl_cli.runs.progress import Progress, progress_of
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.times import duration
+from rl_cli.runs.tracking_file import disagreements
 
 DIGEST_TOKENS = 850
 """The most that a digest takes, by our own estimate."""
@@ -89,6 +90,8 @@ def _lines(run: RunDir, why: Why, new: list[dict[str, Any]], known: Progress) ->
     if summary["backend"] == "wandb":
         yield "It is a W&B run that somebody else started: it is not stopped without the person's word."
     yield _where(summary, known)
+    for line in disagreements(run)[:2]:
+        yield f"W&B and this machine disagree: {_quoted(line, TEXT_TOKENS)}"
     if why == "end":
         yield f"Outcome: {_quoted(sentence(summary), 2 * TEXT_TOKENS)}"
         for note in notes(run, run.state(), events)[:3]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,7 @@ import pytest
 
 from rl_cli.core.files import read_json, write_json
 from rl_cli.runs.due_checks import DueChecks
-from rl_cli.runs.store import RunDir
+from rl_cli.runs.store import RunDir, runs_folder
 from tests.runs.fake_clock import FakeClock, running
 
 HALF_HOURS = {"first_check_seconds": 120, "check_every_seconds": 1800}
@@ -104,6 +105,36 @@ def test_sch_02_five_missed_due_times_are_one_check_and_the_gap_is_said(home: Pa
     [event] = [event for event in run.events() if event["kind"] == "checks_missed"]
     assert (event["missed"], event["gap_seconds"]) == (5, 4 * 1800 + 901)
     assert checks.seconds_left() == pytest.approx(899)
+
+
+@pytest.mark.parametrize("each", [12, pytest.param(100, marks=pytest.mark.soak)])
+def test_sch_07_two_processes_that_add_many_lose_none_and_a_kill_damages_none(home: Path, each: int) -> None:
+    """What is due is kept with each run: there is no file that two writers could share."""
+    pids = []
+    for _ in range(2):
+        if (pid := os.fork()) == 0:
+            for _ in range(each):
+                take(running(home, FakeClock(), HALF_HOURS))
+            os._exit(0)
+        pids.append(pid)
+    if (killed := os.fork()) == 0:
+        while True:
+            take(running(home / "killed", FakeClock(), HALF_HOURS))
+    assert [os.waitpid(pid, 0)[1] for pid in pids] == [0, 0]
+    os.kill(killed, signal.SIGKILL)
+    os.waitpid(killed, 0)
+    found = [path for path in runs_folder(home).iterdir() if not path.name.startswith(".")]
+    assert len(found) == 2 * each
+    for path in [*found, *runs_folder(home / "killed").glob("2*/")]:
+        assert DueChecks(RunDir(path), FakeClock()).seconds_left() is not None
+        if (path / "checks.json").exists():
+            assert read_json(path / "checks.json")["checks"] == 1
+
+
+def take(run: RunDir) -> None:
+    clock = FakeClock()
+    clock.pass_(130)
+    assert DueChecks(run, clock).take_check()
 
 
 @pytest.fixture
