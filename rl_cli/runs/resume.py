@@ -34,8 +34,8 @@ from rl_cli.spending.rates import rate_here
 if TYPE_CHECKING:
     from rl_cli.config.tree import RunConfig
 
-LOCK_SECONDS = 10.0
-"""A supervisor that has written the end still holds the lock while it writes the report."""
+LOCK_SECONDS = 90.0
+"""A supervisor that has written the end holds the lock while it writes the report and W&B takes the rest."""
 CUT = ("metrics.jsonl", "samples.jsonl")
 OF_THE_END = ("evaluations/best.jsonl", "evaluations/final.jsonl", "stop.json")
 

@@ -272,6 +272,8 @@ class Supervisor:
         if news or time.monotonic() - self.last_beat >= HEARTBEAT_SECONDS:
             self.last_beat = time.monotonic()
             self.writer.beat(**self.progress.figures())
+            if started := self.tracking.look_after():
+                self._remember(started)
 
     def _end(self, state: str, reason: str) -> None:
         """Ends what is left, writes the end, then what may take a moment: the report, W&B."""

@@ -14,8 +14,10 @@ from rl_cli.runs.tracking_mode import environment_for, wanted_mode
 
 RECORD_SECONDS = 12.0
 """How long the recorder may take to end its segment once the run is over."""
-UPLOAD_SECONDS = 40.0
+UPLOAD_SECONDS = 90.0
 """How long the uploader may take after that, before it is ended."""
+
+MOST_RESTARTS = 10
 
 
 class TrackingChildren:
@@ -29,6 +31,7 @@ class TrackingChildren:
     def __init__(self, run: RunDir, tracking: str) -> None:
         self.run, self.mode = run, wanted_mode(tracking)
         self.children: dict[str, children.Child | children.Adopted] = {}
+        self.restarts = 0
 
     def start(self) -> dict[str, Any]:
         """Starts those that do not run; returns the identities of all, for state.json."""
@@ -69,6 +72,20 @@ class TrackingChildren:
                     self.children[name] = children.Adopted(identity)
                 else:
                     kill_tree(identity, grace_seconds=0)  # what it left behind
+        return self.start()
+
+    def look_after(self) -> dict[str, Any]:
+        """Starts again what was killed although the run goes on; returns new identities, mostly none.
+
+        One that ended by itself has said why in its log and stays away.
+        """
+        ended = {name: child.code for name, child in self.children.items() if child.ended(0)}
+        killed = [name for name, code in ended.items() if code is None or code < 0]
+        if not killed or self.restarts >= MOST_RESTARTS:
+            return {}
+        self.restarts += 1
+        for name in killed:
+            kill_tree(self.children.pop(name).identity, grace_seconds=0)  # what it left behind
         return self.start()
 
     def finish(self) -> None:

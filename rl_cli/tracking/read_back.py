@@ -68,8 +68,9 @@ class ReadBack:
         try:
             self._ask(deadline)
         except WandbError as error:
-            self.error = error
-            if error.kind != "not_found":
+            known = f"W&B has no run {self.path}"
+            self.error = None if error.message == known else error  # nothing has arrived yet
+            if self.error:
                 return False
         else:
             self.error = None
@@ -121,7 +122,7 @@ class ReadBack:
 
     def trouble(self) -> str:
         """ok, unavailable or unauthorised, by the last question."""
-        if self.error is None or self.error.kind == "not_found":
+        if self.error is None:
             return "ok"
         return "unauthorised" if self.error.kind in UNAUTHORISED else "unavailable"
 

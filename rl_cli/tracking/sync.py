@@ -16,7 +16,7 @@ from rl_cli.tracking.ask import Asker
 from rl_cli.tracking.catch_up import one_round
 from rl_cli.tracking.read_back import ReadBack, conclusion
 
-LOCK_SECONDS = 60.0
+LOCK_SECONDS = 90.0
 """A supervisor that has written the end may still be uploading."""
 ANSWER_SECONDS = 30.0
 ROUND_SECONDS = 300.0

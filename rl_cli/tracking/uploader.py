@@ -37,7 +37,7 @@ LATE_SECONDS = 20.0
 STUCK_SECONDS = 45.0
 """A session that has brought nothing for this long, while W&B answers and rows are late, is given up."""
 ROUND_SECONDS = 30.0
-END_SECONDS = 25.0
+END_SECONDS = 60.0
 """How long it may take to bring the rest once the run is over."""
 HOPELESS_SECONDS = 8.0
 """And as long as W&B does not answer at all."""
@@ -122,7 +122,7 @@ class Uploader:
         state, error = self.back.trouble(), self.back.error
         if state == "ok" and self.back.lacking(LATE_SECONDS):
             state = "behind"
-        line = one_line(error.message, 200) if error and error.kind != "not_found" else None
+        line = one_line(error.message, 200) if error else None
         with suppress(OSError):  # a full disk is the run's business
             write_tracking(self.run, self.back.record(self.mode, state, line))
             url = self.back.remote.get("url")

@@ -14,7 +14,7 @@ SETTINGS = {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
     "TRANSFORMERS_VERBOSITY": "error",
-    "WANDB_DISABLED": "true",  # the mirror is a process of its own; the trainer never talks to W&B
+    "WANDB_DISABLED": "true",  # processes of their own track it; the trainer never talks to W&B
     "MALLOC_ARENA_MAX": "4",
     "OMP_WAIT_POLICY": "PASSIVE",  # a thread that spins takes the core from another run
 }

@@ -33,6 +33,6 @@ def tracking(run: RunDir) -> dict[str, Any]:
     return recorded(run) or {}
 
 
-def until_left_alone(run: RunDir, seconds: float = 90) -> None:
+def until_left_alone(run: RunDir, seconds: float = 150) -> None:
     """Until the supervisor, and so all that it started, has ended."""
     until(lambda: not identity(run, "supervisor").alive(), seconds)

@@ -75,7 +75,7 @@ def suffer(
     time.sleep(recovered)
     run.request_stop("test", "enough")
     until_over(run, 60)
-    until_left_alone(run, 120)
+    until_left_alone(run)
     by_itself = set(there(server)) >= wanted(run)
     assert tracking(run)["state"] == ("done" if by_itself else "incomplete"), tracking(run)
     if not by_itself:

@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from rl_cli.runs.monitor import status_of
+from rl_cli.runs.resume import resume_run
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.tracking_file import in_words, tracking_notes
 from tests.e2e.cli import rl_cli
+from tests.e2e.test_runs_replay import processes_of
 from tests.runs.kit import identity, start, steps, until, until_over, until_step
 from tests.tracking.kit import there, tracking, until_left_alone, use, wanted
+from tests.wandb_server.faults import Fault
 from tests.wandb_server.server import KEY, WandbServer
 
 
@@ -104,6 +107,55 @@ def test_a_run_recorded_offline_comes_whole_even_if_its_recorder_was_killed(
     assert server.only_run().state == "finished"
     assert in_words(tracking(run)) == "offline, done: 60 of 60 rows"
     assert rl_cli("runs", "sync").err.startswith("W&B has all")
+
+
+def test_ops_12_steps_that_are_made_again_after_a_resume_arrive_as_well(
+    runs: Path, server: WandbServer
+) -> None:
+    play = [steps(30, every=0.0), {"checkpoint": 20}, {"kill": 9}, steps(20, step_from=31, every=0.0)]
+    run = start(runs, play, tracking={"wandb": "live"})
+    until_over(run, 60)
+    until_left_alone(run)
+    assert (len(there(server)), tracking(run)["state"]) == (30, "done")
+    assert resume_run(run).step == 20
+    until_over(run, 60)
+    until_left_alone(run)
+    arrived = there(server)
+    assert [step for _, step, _ in arrived] == [*range(1, 31), *range(21, 51)]
+    assert set(arrived[30:]) <= wanted(run) <= set(arrived)
+    known = tracking(run)
+    assert (known["state"], known["remote_step"], len(server.runs)) == ("done", 50, 1)
+
+
+def test_what_is_killed_is_started_again_and_leaves_nothing(runs: Path, server: WandbServer) -> None:
+    run = start(runs, [steps(5000, every=0.05)], tracking={"wandb": "live"})
+    mark = identity(run, "supervisor").mark
+    until(lambda: there(server), 60)
+    first = {name: identity(run, name) for name in ("recorder", "uploader")}
+    for known in first.values():
+        os.kill(known.pid, signal.SIGKILL)
+    until(lambda: all(identity(run, name) != known for name, known in first.items()), 30)
+    for known in first.values():
+        until(lambda mark=known.mark: processes_of(mark) == [], 30)
+    run.request_stop("test", "enough")
+    until_over(run, 60)
+    until_left_alone(run)
+    assert processes_of(mark) == []
+    assert set(there(server)) >= wanted(run)
+    assert tracking(run)["state"] == "done"
+
+
+def test_online_a_session_that_failed_for_good_is_made_up_for_at_the_end(
+    runs: Path, server: WandbServer
+) -> None:
+    server.plant(Fault("status", status=401, where="file_stream", times=1))
+    run = start(runs, [steps(5000, every=0.05)], tracking={"wandb": "online"})
+    until(lambda: server.faults[0].hits and tracking(run).get("state") == "behind", 60)
+    run.request_stop("test", "enough")
+    until_over(run, 60)
+    until_left_alone(run)
+    assert set(there(server)) >= wanted(run)
+    assert (tracking(run)["mode"], tracking(run)["state"]) == ("online", "done")
 
 
 def test_a_wrong_key_is_told_as_such(
