@@ -74,7 +74,7 @@ def _row(row: dict[str, Any]) -> list[Any]:
 
 @app.command("show")
 def show_command(run: RunArgument, json_: JsonOption = False, plot: PlotOption = None) -> None:
-    """Show one run: state, progress, accuracy, what it took, alerts, curves."""
+    """Show one run: state, progress, accuracy, cost, alerts, curves."""
     from rl_cli.cli.run_details import show_run
 
     show_run(_find(run), json_, plot)
