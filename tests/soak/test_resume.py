@@ -51,7 +51,7 @@ def test_three_kills_change_nothing(environment: str, home: Path):
     assert until_over(undisturbed, 1800)["state"] == "finished"
     alone = time.monotonic() - started
     run, from_steps = begin(environment, home), []
-    for step, processes in ((7, ["trainer"]), (12, ["supervisor", "trainer"]), (17, ["trainer"])):
+    for step, processes in ((2, ["trainer"]), (12, ["supervisor", "trainer"]), (17, ["trainer"])):
         kill_after(run, step, *processes)
         until_over(run, 60)
         from_steps.append(resume_run(run).step)
@@ -63,5 +63,7 @@ def test_three_kills_change_nothing(environment: str, home: Path):
     assert state["state"] == "finished"
     assert [row["step"] for row in run.metrics() if row["phase"] == "grpo"] == list(range(1, STEPS + 1))
     assert len([e for e in run.events() if e["kind"] == "resumed"]) == 3
-    assert all(step % EVERY == 0 for step in from_steps)
+    assert from_steps[0] == 0  # killed before the first checkpoint
+    assert from_steps[1] >= 10
+    assert from_steps[2] >= 15
     assert_same(run, undisturbed)
