@@ -15,7 +15,7 @@ from rl_cli.runs.times import seconds_of
 
 Row = dict[str, Any]
 PACE_ROWS = 11
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 17
 
 
 def number(row: Row, name: str) -> float | None:

@@ -14,7 +14,7 @@ from typing import Any
 from rl_cli.core.files import read_jsonl
 from rl_cli.core.json_text import to_json
 from rl_cli.core.redaction import redact_text
-from rl_cli.runs.curves import as_number
+from rl_cli.runs.curves import TEXT_NUMBERS, as_number
 from rl_cli.runs.metric_names import SOURCES, common_row, resolve
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.times import now_text, time_text
@@ -28,6 +28,7 @@ OTHER_NAMES = 64
 LONGEST_NAME = 200
 TAIL_BYTES = 1 << 18
 MOST_STEP = 2**53
+ALL_AXES = frozenset(AXES)
 
 
 @dataclass
@@ -57,7 +58,8 @@ class LocalCopy:
         self._splits = False
         """Steps of this run come in several rows."""
         self._axis_seen = False
-        self._kept: dict[str, str] = {}
+        self._kept: dict[str, dict[str, str | None]] = {"sft": {}, "grpo": {}}
+        """By phase: name at W&B -> name here, None if it is not copied."""
         self._others = 0
         self.left_out: set[str] = set()
         """Names that are not copied."""
@@ -147,7 +149,7 @@ class LocalCopy:
         """Phase and step of a row; one without a step of its own belongs to the step that is going on."""
         if (step := _whole(row.get(SFT_AXIS))) is not None:
             return "sft", step
-        for axis in AXES:
+        for axis in AXES if not ALL_AXES.isdisjoint(row) else ():
             if (step := _whole(row.get(axis))) is not None:
                 self._axis_seen = True
                 return "grpo", step
@@ -156,27 +158,30 @@ class LocalCopy:
         return "grpo", row["_step"]
 
     def _figures(self, row: Row, phase: str) -> Row:
+        kept = self._kept[phase]
         figures: Row = {}
         for name, value in row.items():
-            if name.startswith("_") or name in AXES or name in (SFT_AXIS, "time", "phase", "wandb"):
+            kind = type(value)
+            fits = kind is float or (kind is int and abs(value) < MOST_STEP)
+            if not fits and not (kind is str and value in TEXT_NUMBERS):
                 continue
-            if isinstance(value, int) and abs(value) > MOST_STEP:
-                continue
-            if as_number(value) is not None and (kept := self._name(name)):
-                figures[kept.removeprefix("sft/") if phase == "sft" else kept] = value
+            if name not in kept:
+                kept[name] = self._name(name, phase)
+            if (known := kept[name]) is not None:
+                figures[known] = value
         return figures
 
-    def _name(self, name: str) -> str | None:
-        """The name to write, masked and bounded; None if there are too many."""
-        if name in self._kept or name in self.left_out:
-            return self._kept.get(name)
-        common = name in SOURCES or resolve(name) is not None
-        if not common and self._others >= OTHER_NAMES:
-            self.left_out.add(name)
+    def _name(self, name: str, phase: str) -> str | None:
+        """The name to write, masked and bounded; None for what is no figure, and if there are too many."""
+        if name.startswith("_") or name in AXES or name in (SFT_AXIS, "time", "phase", "wandb"):
             return None
-        self._others += not common
-        self._kept[name] = redact_text(name)[:LONGEST_NAME]
-        return self._kept[name]
+        if name not in SOURCES and resolve(name) is None:
+            if self._others >= OTHER_NAMES:
+                self.left_out.add(name)
+                return None
+            self._others += 1
+        masked = redact_text(name)[:LONGEST_NAME]
+        return masked.removeprefix("sft/") if phase == "sft" else masked
 
     def _close(self) -> None:
         one = self._open
