@@ -13,6 +13,8 @@ WIDTH, HEIGHT = 360, 190
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 26
 MOST_POINTS = 4 * (WIDTH - LEFT - RIGHT)
 """Of one curve: four for each column of the picture."""
+LATE_STEP = 1000
+"""Curves that begin before it are drawn from step 0."""
 COLOURS = 6
 """Curves that can be told apart in one chart: classes c0, c1, ... of the page's style."""
 
@@ -108,9 +110,9 @@ def bounds_of(values: Sequence[float]) -> tuple[float, float]:
 
 
 def steps_of(steps: Sequence[float], from_zero: bool = False) -> tuple[float, float]:
-    """First and last step of an axis: it begins at step 0 unless most of it would be empty."""
+    """First and last step of an axis: it begins at step 0 unless most of a long one would be empty."""
     first, last = min(steps), max(steps)
-    return (0.0 if from_zero or first <= last / 2 or last < 2 else first), last
+    return (0.0 if from_zero or first <= max(LATE_STEP, last / 2) else first), last
 
 
 @dataclass(frozen=True)
