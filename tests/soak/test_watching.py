@@ -1,0 +1,39 @@
+"""Watching a run of 100,000 steps at W&B: exact, in bounded memory (OPS-10 in full size)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rl_cli.tracking.ask import Asker
+from tests.bench.watch_wandb import PEAK, measure, rows
+from tests.tracking.kit import use
+from tests.wandb_server.server import WandbServer
+from tests.wandb_server.somebody import plant_run
+
+pytestmark = pytest.mark.soak
+STEPS = 100_000
+MOST_MB = 150
+MOST_SHARE = 0.02
+"""Of a core, once the history was read."""
+
+
+def test_watching_100_000_steps_takes_little_and_is_exact(tmp_path: Path) -> None:
+    taken = measure(STEPS, 240, tmp_path)
+    print(taken)
+    assert taken["best_step"] == taken["right_step"]
+    assert taken["peak_pss_mb"] < MOST_MB
+    assert taken["cpu_share_watching"] < MOST_SHARE
+
+
+def test_ops_10_the_best_of_100_000_steps_is_the_same_five_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with WandbServer() as server, Asker() as asker:
+        use(server, monkeypatch, tmp_path)
+        plant_run(server, rows(STEPS), name="big")
+        question = {"path": "team/rl/big", "keys": ["reward"], "seconds": 500}
+        found = [asker.ask("history", question, 600) for _ in range(5)]
+    highest = [(one["exact"], one["rows"], one["metrics"]["reward"]["max"]) for one in found]
+    assert highest == [(True, STEPS, [int(STEPS * PEAK), 2.0])] * 5
