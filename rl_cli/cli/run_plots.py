@@ -54,7 +54,7 @@ def print_plots(runs: Sequence[Any]) -> None:
     for title, name in SHOWN:
         curves = [_curve(progress, name) for progress in progresses]
         if any(len(curve) > 1 for curve in curves):
-            plots.append(_plot(title, curves, width, colour))
+            plots.append(_plot(title, name, curves, width, colour))
     if plots and len(runs) > 1:
         for i, run in enumerate(runs):
             mark = f"\x1b[38;5;{COLOURS[i]}m━━\x1b[0m" if colour else LETTERS[i]
@@ -75,7 +75,7 @@ def _curve(progress: Progress, name: str | None) -> Curve:
     return progress.sft[name] if name == "loss" and not len(curve) else curve
 
 
-def _plot(title: str, curves: Sequence[Curve], width: int, colour: bool) -> list[str]:
+def _plot(title: str, name: str | None, curves: Sequence[Curve], width: int, colour: bool) -> list[str]:
     """Lines of exactly `width` columns."""
     import plotext
 
@@ -83,7 +83,8 @@ def _plot(title: str, curves: Sequence[Curve], width: int, colour: bool) -> list
     finite = [(x, y) for some in points for x, y in some if math.isfinite(y)]
     if not finite:
         return [clip(f"{title}: no finite figures", width).ljust(width)]
-    low, high = bounds_of([y for _, y in finite])
+    least = [0.0] if name is None else []  # a share: what is little should look little
+    low, high = bounds_of([*(y for _, y in finite), *least])
     first, last = steps_of([x for some in points for x, _ in some])
     figure = plotext.figure
     figure.clear()

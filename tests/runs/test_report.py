@@ -346,3 +346,23 @@ def test_intervals_and_samples() -> None:
     ]
     shown = [(s["step"], is_right(s)) for s in pick_samples(rows)]
     assert shown == [(1, True), (1, False), (3, True), (5, True)]
+
+
+def test_the_report_of_a_run_that_only_wandb_knows_claims_nothing_of_ours(home: Path) -> None:
+    run = trained(home)
+    for step in range(5000, 5040):
+        run.append_metrics("grpo", step, **{"reward/mean": step / 10_000, "seconds/step": 2.0})
+    theirs = {"backend": "wandb", "environment": None, "profile": None, "model": None, "total_steps": None}
+    reason = "W&B says crashed; the last figures came 3 min ago"
+    ended = {"state": "lost", "reason": reason, "ended": run.state()["created"], "step": 5039}
+    write_json(
+        run.path / "state.json", {**run.state(), **theirs, **ended, "wandb_url": "https://w/a/b/runs/c"}
+    )
+    page, text = (path.read_text("utf-8") for path in write_reports(run))
+    for told in (page, text):
+        for absent in ("None", "Config", "To repeat it", "Accuracy on the test split"):
+            assert absent not in told
+    assert "Lost at step 5039 after" in page
+    assert "W&amp;B says crashed; the last figures came 3 min ago" in page
+    assert "https://w/a/b/runs/c" in page
+    assert ">5010<" in page
