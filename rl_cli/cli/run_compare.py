@@ -25,11 +25,13 @@ def compare_runs(
         html: Also write a page, with the curves over each other.
 
     Raises:
-        BadUsage: They are too many to draw.
+        BadUsage: They are too many to draw, or the page's folder does not exist.
         RlCliError: The page cannot be written.
     """
     if len(runs) > MOST_RUNS and (html or plot):
         raise BadUsage(f"at most {MOST_RUNS} runs can be told apart in one drawing", "compare fewer of them")
+    if html and not html.absolute().parent.is_dir():
+        raise BadUsage(f"there is no folder {html.absolute().parent}", "make it, or name another file")
     compared = compare(runs)
     if as_json:
         print_json(compared)
