@@ -121,6 +121,11 @@ class Curve:
         end = len(self.values) - before
         return [value for value in self.values[max(0, end - count) : max(0, end)] if math.isfinite(value)]
 
+    def until(self, step: int, count: int) -> list[float]:
+        """The finite ones of the `count` values up to and with `step`."""
+        end = bisect_left(self.steps, step + 1)
+        return [value for value in self.values[max(0, end - count) : end] if math.isfinite(value)]
+
     def first(self, count: int) -> list[float]:
         """The finite ones of the oldest `count` values."""
         return [value for value in self.values[:count] if math.isfinite(value)]

@@ -37,7 +37,7 @@ ALWAYS: tuple[Rule, ...] = (
     *(rollouts.rollout_errors, policy.logprob_mismatch),
 )
 LEARNING: tuple[Rule, ...] = (
-    *(reward.reward_falling, reward.validation_falling, reward.no_gain, reward.reward_flat),
+    *(reward.reward_falling, reward.validation_falling, reward.no_gain, reward.reward_plateau),
     *(reward.reward_jump, policy.entropy_collapse, policy.entropy_explosion, policy.kl_high),
     *(policy.clip_saturated, policy.gradient_spike, rollouts.low_signal, rollouts.clipped),
     *(rollouts.length_blowup, rollouts.length_collapse, rollouts.repetition, rollouts.format_gaming),

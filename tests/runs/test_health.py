@@ -202,7 +202,7 @@ def test_disk_or_memory_that_is_low_or_going(what: str) -> None:
 
 
 def test_a_leap_of_the_reward_shows_samples() -> None:
-    rows = with_series(healthy(40), "reward/mean", [0.3 + 0.01 * (i % 3) for i in range(36)] + [0.95] * 4)
+    rows = with_series(healthy(40), "reward/mean", [0.3 + 0.01 * (i % 3) for i in range(34)] + [0.95] * 6)
     samples = [{"step": 39, "reward": 1.0, "completion": "pass " * 100, "prompt": "?"}]
     finding = found(rows, samples=samples)["reward_jump"]
     assert finding.evidence["samples"][0]["completion"].startswith("pass pass")
@@ -228,6 +228,6 @@ def test_every_rule_is_tried_here() -> None:
     named = {
         *("not_finite", "dead", "stalled", "no_signal", "out_of_time", "over_budget", "target_reached"),
         *("plateau", "validation_falling", "checkpoint_overdue", "disk_low", "memory_low", "reward_jump"),
-        *("repetition", "format_gaming", "reward_flat"),
+        *("repetition", "format_gaming", "reward_plateau"),
     }
     assert {rule.__name__ for rule in RULES} == named | set(ALERTS)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import fmean, median
 
-from rl_cli.runs.curves import Curve
+from rl_cli.runs.curves import SMOOTH, Curve
 
 WINDOW = 5
 """Points that a level is the median of."""
@@ -33,10 +33,30 @@ def start(curve: Curve, count: int = 2 * WINDOW) -> float | None:
 def scatter(values: Sequence[float]) -> float:
     """The standard deviation of one step, whatever the trend: from the differences of neighbours.
 
-    The mean of |b - a| for normal a, b of deviation s is 2 s / sqrt(pi).
+    Their largest tenth is left out: outliers. The mean of the others, |b - a| for normal a, b of deviation s,
+    is 0.929 s.
     """
-    gaps = [abs(b - a) for a, b in pairwise(values)]
-    return fmean(gaps) * math.sqrt(math.pi) / 2 if gaps else 0.0
+    gaps = sorted(abs(b - a) for a, b in pairwise(values))
+    kept = gaps[: max(1, math.floor(0.9 * len(gaps)))]
+    return fmean(kept) / 0.929 if kept else 0.0
+
+
+def drift(values: Sequence[float]) -> float:
+    """The standard deviation of a mean of SMOOTH points, whatever the trend, where values drift slowly, too.
+
+    From the second differences of such means, a mean's length apart: |a - 2b + c| of deviation s has the mean
+    s sqrt(12 / pi). For few points, twice what independent ones would have.
+    """
+    alone = scatter(values) / math.sqrt(SMOOTH)
+    if len(values) < 4 * SMOOTH:
+        return 2 * alone
+    sums = [0.0, *accumulate(values)]
+    means = [(sums[i + SMOOTH] - sums[i]) / SMOOTH for i in range(len(values) - SMOOTH + 1)]
+    bends = [
+        abs(means[i] - 2 * means[i + SMOOTH] + means[i + 2 * SMOOTH])
+        for i in range(0, len(means) - 2 * SMOOTH, 3)
+    ]
+    return max(1.5 * alone, fmean(bends) / math.sqrt(12 / math.pi))
 
 
 def scale(curve: Curve) -> float:

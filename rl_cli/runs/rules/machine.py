@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from rl_cli.runs.rules.levels import WINDOW, level
 from rl_cli.runs.rules.view import Finding, Room, View
@@ -13,7 +14,9 @@ GAP = 10
 """... which end so many steps ago."""
 HOUR = 3600.0
 TREND_SECONDS = 300.0
-"""A trend of free space is believed once it has been looked at for this long."""
+"""A trend of free space is believed once it has been looked at for this long ..."""
+TREND_SHARE = 0.2
+"""... and has taken this share of what was free."""
 GB = 1e9
 SMALL_SHARE = 0.05
 """On a small disk, or with little memory, this share of the whole is the bound, if that is less."""
@@ -76,11 +79,11 @@ def _running_out(
 
 
 def _seconds_left(seen: Sequence[Room]) -> float | None:
-    """Until nothing is free, if it goes on as it went in each half of what was seen; None if it does not."""
-    first, middle, now = seen[0], seen[len(seen) // 2], seen[-1]
-    if now.time - first.time < TREND_SECONDS or not first.time < middle.time < now.time:
+    """Until nothing is free, if it goes on as it went in each third of what was seen; None if it does not."""
+    marks = [seen[i * (len(seen) - 1) // 3] for i in range(4)]
+    spans = [b.time - a.time for a, b in pairwise(marks)]
+    if sum(spans) < TREND_SECONDS or min(spans) <= 0:
         return None
-    early = (first.free - middle.free) / (middle.time - first.time)
-    late = (middle.free - now.free) / (now.time - middle.time)
-    pace = min(early, late)
-    return now.free / pace if pace > 0 else None
+    pace = min((a.free - b.free) / span for (a, b), span in zip(pairwise(marks), spans, strict=True))
+    used = 1 - seen[-1].free / max(seen[0].free, 1.0)
+    return seen[-1].free / pace if pace > 0 and used > TREND_SHARE else None

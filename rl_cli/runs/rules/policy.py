@@ -9,7 +9,7 @@ from statistics import median
 from rl_cli.runs.rules.levels import WINDOW, level, start
 from rl_cli.runs.rules.view import Finding, View
 
-ENTROPY_RISE = 0.3
+ENTROPY_RISE = 0.1
 """Nats, that entropy must have risen by to explode."""
 ENTROPY_FACTOR = 3.0
 """Times its lowest level, too."""

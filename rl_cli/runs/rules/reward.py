@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from statistics import fmean
+from itertools import product
+from statistics import fmean, median
 from typing import Any
 
-from rl_cli.runs.curves import SMOOTH
-from rl_cli.runs.rules.levels import HISTORY, WINDOW, rise, scale, scatter
+from rl_cli.runs.curves import SMOOTH, Curve
+from rl_cli.runs.rules.levels import HISTORY, WINDOW, drift, rise, scale, scatter
 from rl_cli.runs.rules.view import Finding, View
 
-FLAT_SHARE = 0.4
+FALL_NOISE = 8.0
+"""Standard deviations of a level, below the best one: the best of many is high by chance."""
+FLAT_SHARE = 0.5
 """Of the planned steps, after which a reward that does not move is on a plateau ..."""
 FLAT_STEPS = 50
 """... and at least so many."""
@@ -19,8 +22,14 @@ FULL = 0.9
 """Reward or accuracy from which there is little left to gain."""
 GAIN = 0.02
 """Least gain of accuracy that counts."""
-LEAP_STEPS = 3
-"""A leap lasts at least so long, and is looked for among twice as many newest steps."""
+LEAP_NOISE = 5.0
+"""A leap is so many standard deviations of a step, ..."""
+LEAP_SHARE = 0.35
+"""... this share of the reward's level (or half of its spread in a batch, where that is logged), ..."""
+LEAP_PACE = 4.0
+"""... and so many times what the reward rose by in the ten steps before."""
+LEAP_STEPS = 5
+"""A leap lasts at least so long, and is looked for among less than twice as many newest steps."""
 NOISE = 0.08
 """Accuracies are not taken to scatter by more: on 40 problems they do."""
 SHOWN = 3
@@ -29,13 +38,14 @@ SHOWN_CHARACTERS = 300
 
 
 def reward_falling(view: View) -> Iterator[Finding]:
+    """The mean of the newest steps (the more, the longer the run) is well below the best level."""
     rewards = view.grpo["reward/mean"]
-    best, recent = rewards.highest(), rewards.last(HISTORY)
-    if best is None or len(rewards) < 3 * WINDOW:
+    best, recent = rewards.highest(), rewards.last(max(WINDOW, min(2 * SMOOTH, len(rewards) // 8)))
+    if best is None or not recent or len(rewards) < 3 * WINDOW:
         return
-    last = fmean(rewards.last(WINDOW) or [math.nan])
-    noise = scatter(recent) * math.sqrt(1 / WINDOW + 1 / SMOOTH)
-    if best[1] - last > max(view.limits.alerts.reward_drop * scale(rewards), 4 * noise):
+    last = fmean(recent)
+    noise = drift(rewards.until(best[0], HISTORY))
+    if best[1] - last > max(view.limits.alerts.reward_drop * scale(rewards), FALL_NOISE * noise):
         what = f"reward fell from {best[1]:.3f} (around step {best[0]}) to {last:.3f}"
         advice = "stop and go back to the best checkpoint; a lower learning rate helps"
         evidence = {"best": best[1], "best_step": best[0], "last": last, "step": rewards.steps[-1]}
@@ -50,53 +60,66 @@ def no_gain(view: View) -> Iterator[Finding]:
         return
     count = min(len(rewards) // 4, HISTORY)
     first, last = fmean(rewards.first(count) or [0.0]), fmean(rewards.last(count) or [0.0])
-    noise = scatter(rewards.last(HISTORY))
+    noise = drift(rewards.last(HISTORY))
     least = 0.05 * abs(first)
-    gained = last - first > max(least, 2 * noise * math.sqrt(2 / count))
-    rose = best[1] - first > max(3 * least, 4 * noise / math.sqrt(SMOOTH))
-    accuracies = view.validations.values
-    better = len(accuracies) > 1 and max(accuracies[1:]) > accuracies[0] + GAIN
-    if first < FULL and not gained and not rose and not better:
+    gained = last - first > max(least, noise)
+    rose = best[1] - first > max(3 * least, 4 * drift(rewards.until(best[0], HISTORY)))
+    accuracies = list(view.validations.values)
+    half = len(accuracies) // 2
+    better = half > 0 and fmean(accuracies[half:]) > fmean(accuracies[:half]) + GAIN + NOISE / math.sqrt(half)
+    if not _full(first, rewards) and not gained and not rose and not better:
         what = f"no gain after {done} steps: reward {first:.3f} at first, {last:.3f} now"
         advice = "stop; try another learning rate, larger groups or easier tasks"
         evidence = {"first": first, "last": last, "step": rewards.steps[-1]}
         yield Finding("no_gain", what, advice, evidence=evidence)
 
 
-def reward_flat(view: View) -> Iterator[Finding]:
+def reward_plateau(view: View) -> Iterator[Finding]:
     """The reward rose, and has stood still for a large part of the run: more steps bring little."""
     rewards, planned = view.grpo["reward/mean"], view.limits.total_steps or 0
     count = math.ceil(max(FLAT_STEPS, FLAT_SHARE * max(planned, len(rewards))))
     if len(rewards) < count + SMOOTH:
         return
-    recent = rewards.last(min(count, HISTORY))
-    gain, error = rise(recent)
-    now, before = fmean(recent[-SMOOTH:]), fmean(rewards.last(SMOOTH, count))
-    gained = max(now - fmean(rewards.first(SMOOTH)), scatter(recent))
-    if now < FULL and max(gain + 2 * error, now - before) < 0.1 * gained:
+    recent, half = rewards.last(min(count, HISTORY)), min(count, HISTORY) // 2
+    now, gain = fmean(recent[-half:]), fmean(recent[-half:]) - fmean(recent[:-half])
+    gained, noise = now - fmean(rewards.first(SMOOTH)), drift(recent)
+    still = gain < 0.03 * gained or (gain < noise and gain < 0.1 * gained)
+    if not _full(now, rewards) and gained > 2 * noise and still:
         what = f"reward has stood at about {now:.3f} for {count} steps"
         advice = "stop, or go on with harder tasks, larger groups or another learning rate"
         evidence = {"reward": now, "steps": count, "step": rewards.steps[-1]}
-        yield Finding("reward_flat", what, advice, evidence=evidence, severity="info")
+        yield Finding("reward_plateau", what, advice, evidence=evidence, severity="info")
 
 
 def reward_jump(view: View) -> Iterator[Finding]:
-    """A leap between two steps, far beyond what steps differ by, that lasts: learning is gradual."""
+    """A leap within a step or two, far beyond what steps differ by, that lasts: learning is gradual."""
     rewards = view.grpo["reward/mean"]
-    for since in range(LEAP_STEPS, 2 * LEAP_STEPS + 1):
-        before, after = rewards.last(6 * WINDOW, since), rewards.last(since)
-        if len(before) < 2 * WINDOW or len(after) < since:
-            return
-        old, new = fmean(before[-WINDOW:]), fmean(after)
-        spread = view.grpo["reward/std"].last(1, since)
-        size = min(after) - max(before[-WINDOW:])
-        if size > max(6 * scatter(before), 0.15 * max(abs(old), *spread, 0.0)):
+    for since, between in product(range(LEAP_STEPS, 2 * LEAP_STEPS), range(3)):
+        before, after = rewards.last(4 * WINDOW, since + between), rewards.last(since)
+        if len(before) < 4 * WINDOW or len(after) < since or min(after) <= max(before[-WINDOW:]):
+            continue
+        old, new = median(before[-WINDOW:]), median(after)
+        spread = view.grpo["reward/std"].last(1, since + between)
+        usual = 0.5 * spread[0] if spread else LEAP_SHARE * max(abs(old), _range(rewards))
+        pace = median(before[-2 * WINDOW :]) - median(before[: 2 * WINDOW])
+        if new - old > max(LEAP_NOISE * scatter(before), usual, LEAP_PACE * pace):
             step = rewards.steps[-since]
             what = f"reward jumped from {old:.3f} to {new:.3f} at step {step}: it may be exploited"
             advice = "read the samples: do they earn it? If not, stop and mend the reward function"
             evidence = {"before": old, "after": new, "step": step, "samples": _telling(view)}
             yield Finding("reward_jump", what, advice, evidence=evidence)
             return
+
+
+def _range(curve: Curve) -> float:
+    highest, lowest = curve.highest(), curve.lowest()
+    return highest[1] - lowest[1] if highest and lowest else 0.0
+
+
+def _full(level: float, curve: Curve) -> bool:
+    """Whether there is little left to gain, for a reward that ends at 1."""
+    best = curve.best()
+    return level >= FULL and best is not None and best[1] <= 1
 
 
 def _telling(view: View) -> list[dict[str, Any]]:
@@ -119,8 +142,10 @@ def validation_falling(view: View) -> Iterator[Finding]:
     gain, error = rise(rewards.last(HISTORY))
     rising = gain > 2 * error
     least = view.limits.alerts.accuracy_drop * (0.5 if rising else 1.0)
-    if best - last > max(least, 2.5 * min(scatter(values), NOISE)):
-        step = curve.steps[len(curve) - len(values) + pairs.index(best) + 1]
+    until = pairs.index(best) + 2
+    noise = min(NOISE, scatter(values[:until])) if until > 3 else 0.6 * NOISE
+    if best - last > max(least, 3.5 * noise):
+        step = curve.steps[len(curve) - len(values) + until - 1]
         while_rising = ", while the reward rises" if rising else ""
         what = f"validation accuracy fell from {best:.3f} (step {step}) to {last:.3f}{while_rising}"
         advice = "stop and keep the best checkpoint"

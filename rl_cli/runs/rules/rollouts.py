@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from statistics import fmean, median
 from typing import Any
 
@@ -21,7 +22,9 @@ FAST = 1.5
 RIGHT = ("correct", "accura", "answer", "solved", "exact", "pass", "success")
 """Words in the name of a part that say that it is about being right."""
 PART_FALL = 0.15
-"""Fall of such a part (0 to 1) that counts."""
+"""Fall of such a part (0 to 1) that counts ..."""
+PART_SHARE = 0.4
+"""... or this share of what it was."""
 FEW_SAMPLES = 8
 REPETITIVE_SHARE = 0.3
 """Of the recent samples."""
@@ -127,6 +130,7 @@ def _repeats(what: str, row: Row, view: View) -> Finding:
     return Finding("repetition", what, advice, evidence=evidence)
 
 
+@lru_cache(maxsize=256)
 def _loops(text: str) -> bool:
     words = text.split()
     if len(words) < LOOP_WORDS:
@@ -169,7 +173,8 @@ def _fall(curve: Curve) -> tuple[float, float] | None:
     if len(before) < WINDOW or len(now) < 2 * WINDOW:
         return None
     drop = median(before) - median(now)
-    return (median(before), median(now)) if drop > max(PART_FALL, 2 * scatter(now)) else None
+    least = min(PART_FALL, PART_SHARE * median(before))
+    return (median(before), median(now)) if drop > max(least, 2 * scatter(now)) else None
 
 
 def _best_paid(view: View) -> str | None:
