@@ -8,7 +8,9 @@ resume does it all anew.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -23,7 +25,7 @@ from rl_cli.runs.attempts import NAME
 from rl_cli.runs.backends import prepare
 from rl_cli.runs.jsonl_cut import cut_lines
 from rl_cli.runs.launch import attach_run, start_supervisor
-from rl_cli.runs.resume_plan import Plan, make_plan
+from rl_cli.runs.resume_plan import Plan, goes_on, make_plan
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.settle import settle
 from rl_cli.runs.state_file import NO_EVALUATION, StateWriter, is_over, set_reserve_aside
@@ -34,7 +36,7 @@ from rl_cli.spending.rates import rate_here
 if TYPE_CHECKING:
     from rl_cli.config.tree import RunConfig
 
-LOCK_SECONDS = 90.0
+LOCK_SECONDS = 110.0
 """A supervisor that has written the end holds the lock while it writes the report and W&B takes the rest."""
 CUT = ("metrics.jsonl", "samples.jsonl")
 OF_THE_END = ("evaluations/best.jsonl", "evaluations/final.jsonl", "stop.json")
@@ -89,7 +91,7 @@ def resume_run(
         state = run.state()
         return Resumed(run, True, state.get("attempt") or 1, state.get("step") or 0, None, [])
     try:
-        with run.locked(timeout=LOCK_SECONDS if is_over(state) else 0) as writer:
+        with _held(run) as writer:
             plan, config = make_plan(run, writer.state, changes or {})
             if config.backend.name == "trl":  # a replay has its file with it
                 prepare(config)
@@ -99,14 +101,34 @@ def resume_run(
             except BaseException:
                 RunSpending(run.home, run.id, reserved).close(0)
                 raise
-    except TimeoutError:
-        raise BadUsage(
-            f"{run.id} goes on already, or is being resumed at this moment", f"rl-cli runs watch {run.id}"
-        ) from None
     except OSError as error:
         raise explain_os_error(error, run.path) from error
     start_supervisor(run, timeout)
     return Resumed(run, False, plan.attempt, plan.step, plan.checkpoint, plan.notes)
+
+
+@contextmanager
+def _held(run: RunDir) -> Iterator[StateWriter]:
+    """The run's lock, once whoever saw it end has let go of it.
+
+    Raises:
+        BadUsage: It goes on, or nobody lets go.
+    """
+    deadline = time.monotonic() + LOCK_SECONDS
+    with ExitStack() as stack:
+        while True:
+            try:
+                writer = stack.enter_context(run.locked(timeout=0.5))
+            except TimeoutError:
+                state = run.state()
+                if not is_over(state):
+                    raise goes_on(run, state) from None
+                if time.monotonic() > deadline:
+                    problem = f"the supervisor of {run.id} is still busy with its end"
+                    raise BadUsage(problem, "try again in a moment") from None
+            else:
+                break
+        yield writer
 
 
 def _reserve(run: RunDir, plan: Plan, config: RunConfig, session: str | None) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def make_plan(run: RunDir, state: State, changes: Mapping[str, Any]) -> tuple[Pl
         BadUsage: It cannot be resumed, or cannot be changed like that.
     """
     if not is_over(state):
-        raise BadUsage(f"{run.id} goes on already: it is {state['state']}", f"rl-cli runs watch {run.id}")
+        raise goes_on(run, state)
     if state.get("damaged"):
         raise BadUsage(f"{run.id} cannot be resumed: {state['reason']}")
     if state.get("backend") not in ("trl", "replay"):
@@ -140,6 +140,10 @@ def make_plan(run: RunDir, state: State, changes: Mapping[str, Any]) -> tuple[Pl
     seconds = (state.get("seconds_before") or 0.0) + max(0.0, took or 0.0)
     path = checkpoint[1] if checkpoint else None
     return Plan(attempt + 1, step, path, {**before, **bounded}, round(seconds, 3), notes), config
+
+
+def goes_on(run: RunDir, state: State) -> BadUsage:
+    return BadUsage(f"{run.id} goes on already: it is {state['state']}", f"rl-cli runs watch {run.id}")
 
 
 def last_good(run: RunDir) -> tuple[tuple[int, Path] | None, list[str]]:

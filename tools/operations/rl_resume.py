@@ -38,7 +38,7 @@ def _estimate(context: CallContext, arguments: dict[str, Any]) -> Estimate:
     return replace(found, what=what, scope=scope)
 
 
-@tool(toolset="rl", risk="spend", deadline=120, exclusive=True, estimate=_estimate)
+@tool(toolset="rl", risk="spend", deadline=240, exclusive=True, estimate=_estimate)
 async def rl_resume_training(
     context: CallContext, run_id: str | None = None, changes: dict[str, Any] | None = None
 ) -> dict[str, Any]:
