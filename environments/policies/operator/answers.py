@@ -186,7 +186,7 @@ def is_watched(run: dict[str, Any]) -> bool:
 def how_to_go_on(run: dict[str, Any], say: Voice) -> str:
     """How training of a run that is not finished can go on; "" where it cannot."""
     state, command = run.get("state"), f"rl-cli runs resume {run_name(run)}"
-    if state not in ("stopped", "failed", "lost") or is_watched(run) or is_replay(run):
+    if state not in ("stopped", "failed", "lost") or is_watched(run):
         return ""
     if state == "lost" and run.get("ended") is None:
         return say(

@@ -1,0 +1,66 @@
+"""What the built-in operator is told in words, done by the real tools: resuming, and runs in W&B."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.cli import rl_cli
+from tests.runs.kit import end_all, start, steps, until_over
+from tests.tracking.kit import use
+from tests.wandb_server.server import WandbServer
+from tests.wandb_server.somebody import curve, plant_run
+
+PLAY = [
+    steps(4),
+    {"checkpoint": 4},
+    steps(2, step_from=5),
+    {"crash": "boom"},
+    steps(4, step_from=7),
+]
+WATCHED = "wandb:team/rl/abc123"
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WandbServer]:
+    with WandbServer() as server:
+        use(server, monkeypatch, tmp_path)
+        yield server
+
+
+def test_a_run_that_crashed_is_resumed_by_word_after_a_yes(home: Path) -> None:
+    try:
+        run = start(home, PLAY)
+        assert until_over(run)["state"] == "failed"
+        assert f"rl-cli runs resume {run.id}" in rl_cli("how is it going?").out
+        refused = rl_cli("resume the run")
+        assert (refused.code, run.state()["state"]) == (3, "failed"), refused.out + refused.err
+        told = rl_cli("resume the run, and tell me when it is done", "--yes")
+    finally:
+        end_all(home)
+    assert told.code == 0, told.out + told.err
+    assert "goes on from step 4 (attempt 2)" in told.out + told.err
+    assert f"Run {run.id} (gsm8k-mini) [replay, nothing was trained]: finished" in told.out
+    assert [row["step"] for row in run.metrics()] == list(range(1, 11))
+
+
+def test_somebody_elses_run_is_watched_and_listed_by_word_and_stopped_only_after_a_yes(
+    home: Path, server: WandbServer
+) -> None:
+    over = plant_run(server, curve(12), state="finished")
+    going = plant_run(server, curve(8), name="def456")
+    told = rl_cli(f"watch {WATCHED}")
+    assert told.code == 0, told.out + told.err
+    assert "finished" in told.out
+    assert "runs resume" not in told.out
+    listed = rl_cli("list the W&B runs of team/rl")
+    assert "team/rl/abc123 (run abc123): finished" in listed.out
+    assert "team/rl/def456 (run def456): running" in listed.out
+    compared = rl_cli("compare the W&B runs abc123 and def456 in team/rl")
+    assert compared.out.count("team/rl/") >= 2
+    refused = rl_cli("stop my W&B run team/rl/def456")
+    assert (refused.code, going.stopped) == (3, False)
+    assert rl_cli("stop my W&B run team/rl/def456", "--yes").code == 0
+    assert (going.stopped, over.stopped) == (True, False)
