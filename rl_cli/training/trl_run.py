@@ -235,8 +235,9 @@ class _Training:
         }
         print(f"step {step}/{self.config.grpo.steps}: {shown}", flush=True)
         if broken:
+            value = "NaN" if math.isnan(figures[broken[0]]) else "infinite"
             raise WorkFailed(
-                f"{broken[0]} became {figures[broken[0]]} at step {step}", "try a lower learning rate"
+                f"diverged: {broken[0]} is {value} at grpo step {step}", "try a lower learning rate"
             )
         stop, last = self.run.stop_requested() is not None, step == self.config.grpo.steps
         save = step % self.config.grpo.checkpoint_every == 0 or improved or stop or last

@@ -126,7 +126,7 @@ def test_a_loss_that_is_no_number_is_written_and_ends_the_run(home: Path):
     work_here(run)
     ended = run.exit("trainer")
     assert ended["outcome"] == "failed"
-    assert "became nan at step" in ended["reason"]
+    assert "is NaN at grpo step" in ended["reason"]
     assert "learning rate" in ended["reason"]
     last = run.metrics()[-1]
     assert "NaN" in (last["loss"], last["grad_norm"])
