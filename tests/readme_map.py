@@ -15,6 +15,10 @@ AROUND = {
     "CONTRIBUTING.md": "How to add a tool, an environment, a backend.",
     "docs/architecture.md": "How the parts fit together.",
     "docs/formats.md": "Every file on disk, with examples.",
+    "docs/monitor.md": "Checks and judgements, with or without a chat.",
+    "docs/reports.md": "Reports, comparisons, plots.",
+    "docs/resume.md": "Going on with a run that is over.",
+    "docs/wandb.md": "What W&B gets, when, and what happens when it does not answer.",
     "tests/": "Mirrors the tree; tests/e2e runs the commands, tests/soak at full size, tests/bench measures.",
 }
 NAME_WIDTH = max(map(len, AROUND))
