@@ -304,7 +304,7 @@ class StateWriter:
                 write_into_reserve(self.folder, "state.json", self.state)
             elif state not in ("running", "stopping"):
                 raise
-        if state in (*OVER, "lost"):
+        if is_over(self.state):
             with suppress(OSError):
                 (self.folder / ".reserve").unlink(missing_ok=True)
         if not told:
