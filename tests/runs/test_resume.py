@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from rl_cli.runs.resume import resume_run
 from rl_cli.runs.resume_plan import last_good, make_plan
 from rl_cli.runs.store import RunDir
 from rl_cli.spending.ledger import Ledger
-from tests.runs.kit import start, steps, until_over, until_step
+from tests.runs.kit import identity, start, steps, until_over, until_state, until_step
 
 
 def grpo_steps(run: RunDir) -> list[int]:
@@ -245,3 +247,20 @@ def test_a_copied_run_is_resumed_where_it_is_now(runs: Path):
     assert grpo_steps(run) == [1, 2]
     plan, _ = make_plan(run, run.state(), {})
     assert plan.attempt == 2
+
+
+def test_a_trainer_that_still_runs_is_not_started_again(runs: Path):
+    run = start(runs, [steps(200, 0.2)])
+    until_step(run, 2)
+    trainer = identity(run, "trainer")
+    os.kill(identity(run, "supervisor").pid, signal.SIGKILL)
+    until_state(run, "lost")
+    with pytest.raises(BadUsage, match="still runs, so nothing can be changed"):
+        resume_run(run, {"grpo.learning_rate": 1e-5})
+    resumed = resume_run(run)
+    assert (resumed.attached, resumed.attempt) == (True, 1)
+    assert identity(run, "trainer") == trainer
+    assert trainer.alive()
+    assert until_state(run, "running")
+    assert kinds(run, "resumed") == []
+    assert stop_run(run, "user", "enough", now=True)["state"] == "stopped"
