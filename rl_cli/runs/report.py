@@ -30,7 +30,7 @@ from rl_cli.runs.report_samples import at_jumps, chosen, samples
 from rl_cli.runs.report_story import alerts, attempts, decisions
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.times import now_text
-from rl_cli.runs.tracking_file import tracking_notes
+from rl_cli.runs.tracking_file import disagreements, tracking_notes
 
 __all__ = ["page_of", "pick_samples", "results", "text_summary", "write_report", "write_reports"]
 
@@ -88,7 +88,7 @@ def page_of(run: RunDir) -> Page:
         state=summary["state"],
         about=" · ".join(about(summary)),
         outcome=sentence(summary, DIGITS),
-        notes=notes(run, state, events, DIGITS, progress),
+        notes=[*notes(run, state, events, DIGITS, progress), *disagreements(run)],
         sections=[
             Section("Accuracy on the test split", [] if watched else evaluations(run, summary, events)),
             Section("Curves", charts(progress, summary["eval"])),
