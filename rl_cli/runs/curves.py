@@ -32,10 +32,17 @@ class Curve:
     Its extremes are kept up to date, so that no question costs more for a longer run; a cut costs one pass.
     """
 
-    def __init__(self) -> None:
-        self.steps = array("q")
+    def __init__(self, common: array[int] | None = None) -> None:
+        """`common`: steps that it shares with others as long as it has a value for each of them."""
+        self.steps = array("q") if common is None else common
         self.values = array("d")
+        self.shares = common is not None
         self._forget()
+
+    def own(self) -> None:
+        """Takes steps of its own, if it has shared them until now."""
+        if self.shares:
+            self.steps, self.shares = self.steps[: len(self.values)], False
 
     def _forget(self) -> None:
         self._best: int | None = None
@@ -49,14 +56,16 @@ class Curve:
 
     def add(self, step: int, value: float) -> None:
         """Adds a point; what stands at this step or after it is forgotten first."""
-        if self.steps and step <= self.steps[-1]:
-            self.cut(step)
-        self.steps.append(step)
+        if not self.shares:
+            if self.steps and step <= self.steps[-1]:
+                self.cut(step)
+            self.steps.append(step)
         self.values.append(value)
         self._look_at(len(self.values) - 1)
 
     def put(self, step: int, value: float) -> None:
         """Sets the point of one step, wherever it is; the others stay."""
+        self.own()
         i = bisect_left(self.steps, step)
         if i == len(self.steps):
             self.add(step, value)
@@ -71,8 +80,10 @@ class Curve:
     def cut(self, step: int) -> None:
         """Forgets every point at `step` or after it."""
         keep = bisect_left(self.steps, step)
-        if keep < len(self.steps):
-            del self.steps[keep:], self.values[keep:]
+        if keep < len(self.values):
+            del self.values[keep:]
+            if not self.shares:
+                del self.steps[keep:]
             self._look_again()
 
     def _look_again(self) -> None:
@@ -176,10 +187,14 @@ class Curves:
             if name in AXES or (value := as_number(raw)) is None:
                 continue
             if name not in self.by_name:
-                self.by_name[name] = Curve()
+                first = len(self.steps) == 1
+                self.by_name[name] = Curve(self.steps.steps if first else None)
             self.by_name[name].add(step, value)
             if not math.isfinite(value) and all(name != one.name for one in self.not_finite):
                 self.not_finite.append(NotFinite(step, name, value))
+        for curve in self.by_name.values():
+            if curve.shares and len(curve.values) < len(self.steps):  # it has no value here
+                curve.own()
 
     def cut(self, step: int) -> None:
         """Forgets every row at `step` or after it."""

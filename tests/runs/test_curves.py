@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +25,8 @@ def test_what_was_logged_last_counts(logged: list[tuple[int, float]]) -> None:
     best = curve.best()
     assert (best is None) == (not finite)
     if best:
-        assert best[1] == max(finite.values()) and best[0] == min(s for s, v in finite.items() if v == best[1])
+        assert best[1] == max(finite.values())
+        assert best[0] == min(s for s, v in finite.items() if v == best[1])
 
 
 def test_a_figure_that_is_not_finite_is_remembered_until_its_step_is_done_again() -> None:
@@ -33,5 +35,36 @@ def test_a_figure_that_is_not_finite_is_remembered_until_its_step_is_done_again(
         curves.add(step, {"loss": "NaN" if step == 7 else 0.5, "time": "12", "phase": "grpo", "step": step})
     assert [(one.step, one.name) for one in curves.not_finite] == [(7, "loss")]
     curves.add(6, {"loss": 0.4})
-    assert curves.not_finite == [] and list(curves["loss"].steps) == [1, 2, 3, 4, 5, 6]
-    assert len(curves["reward/mean"]) == 0 and curves["loss"].last(2) == [0.5, 0.4]
+    assert curves.not_finite == []
+    assert list(curves["loss"].steps) == [1, 2, 3, 4, 5, 6]
+    assert len(curves["reward/mean"]) == 0
+    assert curves["loss"].last(2) == [0.5, 0.4]
+
+
+def test_figures_of_every_step_share_its_steps_and_those_with_gaps_have_their_own():
+    chance = random.Random(0)
+    curves, plain = Curves(), {name: Curve() for name in ("always", "first", "later", "sometimes")}
+    step = 0
+    for i in range(2000):
+        step = step - chance.randrange(1, 9) if i and chance.random() < 0.02 else step + 1
+        row = {"always": chance.random(), "sometimes": chance.random(), "later": 1.0, "first": 2.0}
+        present = [
+            name
+            for name in row
+            if name == "always"
+            or (name == "sometimes" and chance.random() < 0.5)
+            or (name == "later" and i > 100)
+            or (name == "first" and i < 50)
+        ]
+        curves.add(step, {name: row[name] for name in present})
+        for name, curve in plain.items():
+            curve.cut(step)
+            if name in present:
+                curve.add(step, row[name])
+    assert curves["always"].steps is curves.steps.steps
+    for name, curve in plain.items():
+        assert curves[name].points() == curve.points()
+        assert curves[name].best() == curve.best()
+    curves["always"].put(-5, 9.0)
+    assert curves["always"].best() == (-5, 9.0)
+    assert curves.steps.steps[0] != -5
