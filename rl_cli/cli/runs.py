@@ -191,7 +191,7 @@ def logs_command(
     from rl_cli.runs.follow import must_exist
     from rl_cli.runs.logs import Tail
 
-    found = _find(run)
+    found = _find(run, up_to_date=False)
     known = sorted(path.stem for path in (found.path / "logs").glob("*.log"))
     if process not in known:
         raise BadUsage(f"{found.id} has no log of '{process}'", did_you_mean(process, known))

@@ -78,6 +78,8 @@ def in_words(record: dict[str, Any]) -> str:
     mode, state = record.get("mode"), record["state"]
     if mode == "offline" and state == "ok":
         return f"offline: {rows} rows recorded"
+    if mode == "watch":
+        return f"{state}, asked at {record.get('checked')}" + (f" ({error})" if error else "")
     unavailable = "metrics unavailable" if state in ("unavailable", "unauthorised") else state
     reason = f" ({error})" if error else ""
     return f"{mode}, {unavailable}: {uploaded} of {rows} rows{reason}"
