@@ -80,7 +80,7 @@ def test_changes_that_are_right_only_together_are_applied_together(demo: RunConf
         ({"grpo.steps": {"a": 1}}, "grpo.steps should be a valid integer, not {'a': 1}"),
         ({"grpo.steps": [4]}, "grpo.steps should be a valid integer, not [4]"),
         ({"grpo": {"stpes": 4}}, "did you mean grpo.steps"),
-        ({"tracking.wandb": False}, "'auto', 'online', 'offline' or 'off'"),
+        ({"tracking.wandb": False}, "'auto', 'live', 'online', 'offline' or 'off'"),
         ({"sft.max_steps": 10}, "sft.steps"),
         ({"backend.name": "replay"}, "backend.file"),
         ({"budget.max_hours": True}, "number"),
