@@ -1,6 +1,6 @@
 """tracking.json: what W&B has of a run, as far as it is known.
 
-{"mode": live|online|offline, "state": ok|behind|unavailable|unauthorised|done|incomplete, "rows": recorded,
+{"mode": live|online|offline|watch, "state": ok|behind|unavailable|unauthorised|done|incomplete, "rows": recorded,
 "uploaded": rows that were read back, "remote_state", "remote_step", "checked": Unix time, "error": one line,
 "url"}. Written by the process that records (offline) or uploads (live, online).
 """
@@ -79,7 +79,7 @@ def in_words(record: dict[str, Any]) -> str:
     if mode == "offline" and state == "ok":
         return f"offline: {rows} rows recorded"
     if mode == "watch":
-        return f"{state}, asked at {record.get('checked')}" + (f" ({error})" if error else "")
+        return state + (f" ({error})" if error else "")
     unavailable = "metrics unavailable" if state in ("unavailable", "unauthorised") else state
     reason = f" ({error})" if error else ""
     return f"{mode}, {unavailable}: {uploaded} of {rows} rows{reason}"

@@ -224,7 +224,7 @@ class RemoteState:
                     "uploaded": None,
                     "remote_state": self._said.get("state"),
                     "remote_step": self._said.get("last_step"),
-                    "checked": now_text(),
+                    "checked": time.time(),
                     "error": error,
                     "url": self._said.get("url"),
                 },

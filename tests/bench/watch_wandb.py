@@ -38,17 +38,23 @@ class Taken:
 
     peak_pss: int = 0
     peak_rss: int = 0
+    at_peak: dict[str, int] = field(default_factory=dict)
+    """MB of PSS by process, when that was most."""
     cpu: dict[int, float] = field(default_factory=dict)
 
     def look(self, root: psutil.Process) -> None:
         pss = rss = 0
+        parts: dict[str, int] = {}
         for process in [root, *root.children(recursive=True)]:
             try:
                 memory, times = process.memory_full_info(), process.cpu_times()
             except psutil.Error:
                 continue
             pss, rss = pss + memory.pss, rss + memory.rss
+            parts[process.name()] = parts.get(process.name(), 0) + (memory.pss >> 20)
             self.cpu[process.pid] = times.user + times.system
+        if pss > self.peak_pss:
+            self.at_peak = parts
         self.peak_pss, self.peak_rss = max(self.peak_pss, pss), max(self.peak_rss, rss)
 
     @property
@@ -111,6 +117,7 @@ def measure(steps: int, seconds: float, home: Path) -> dict[str, Any]:
     return {
         "steps": steps,
         "peak_pss_mb": taken.peak_pss >> 20,
+        "at_peak_mb": taken.at_peak,
         "peak_rss_mb": taken.peak_rss >> 20,
         "history_read_s": round(read_after, 1),
         "history_read_cpu_s": round(read_cpu, 1),
