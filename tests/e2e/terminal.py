@@ -73,7 +73,7 @@ class Terminal:
     def say(self, line: str) -> None:
         self.type(line + ENTER)
 
-    def expect(self, text: str, timeout: float = 30) -> str:
+    def expect(self, text: str, timeout: float = 90) -> str:
         """Waits until `text` appears after what was expected before; returns what came before it."""
         end = time.monotonic() + timeout
         while (found := self.seen.find(text, self._position)) < 0:
@@ -83,7 +83,7 @@ class Terminal:
         self._position = found + len(text)
         return before
 
-    def code(self, timeout: float = 30) -> int:
+    def code(self, timeout: float = 90) -> int:
         """The exit code, once the command has ended."""
         end = time.monotonic() + timeout
         while self._read(end):

@@ -42,7 +42,7 @@ def asking_until_training(script: Path) -> subprocess.Popen[str]:
 def test_the_first_interrupt_ends_the_wait_and_leaves_the_run_alone(home: Path, script: Path):
     with asking_until_training(script) as asking:
         asking.send_signal(signal.SIGINT)
-        rest, _ = asking.communicate(timeout=30)
+        rest, _ = asking.communicate(timeout=90)
     assert asking.returncode == 130
     assert "I leave it running." in rest
     assert "goes on by itself; watch it: rl-cli runs watch" in rest
@@ -56,7 +56,7 @@ def test_two_interrupts_end_the_conversation(home: Path, script: Path):
         asking.send_signal(signal.SIGINT)
         time.sleep(0.01)
         asking.send_signal(signal.SIGINT)
-        rest, _ = asking.communicate(timeout=30)
+        rest, _ = asking.communicate(timeout=90)
     assert asking.returncode in (130, -signal.SIGINT)
     assert "Traceback" not in rest
     assert rl_cli("runs", "stop", "latest", "--now").code == 0

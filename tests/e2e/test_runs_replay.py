@@ -120,7 +120,7 @@ def test_a_run_ends_as_what_happened(ended: dict[str, RunDir], name: str) -> Non
 
 
 def test_a_crash_is_failed_with_its_last_log_lines(ended: dict[str, RunDir]) -> None:
-    state = until_over(ended["crash"], seconds=10)
+    state = until_over(ended["crash"])
     assert "about to save" in state["last_log_lines"]
     assert state["last_log_lines"][-1] == "RuntimeError: boom ✗"
     assert len(state["last_log_lines"]) <= 20
@@ -163,7 +163,7 @@ def test_a_killed_trainer_is_noticed_at_once(runs: Path) -> None:
     run = start(runs, [{"log": "loading"}, steps(3), {"child": 60}, *TAIL])
     until_step(run, 100)
     os.kill(identity(run, "trainer").pid, signal.SIGKILL)
-    state = until_over(run, seconds=10)
+    state = until_over(run)
     assert state["state"] == "failed"
     assert "SIGKILL" in state["reason"]
     assert state["last_log_lines"] == ["loading"]
@@ -244,11 +244,11 @@ def test_stop_before_the_supervisor_is_up(runs: Path) -> None:
     file = write_play(runs, [steps(3)])
     asked = create_run(replay_config(file), runs)
     asked.request_stop("user", "too early")
-    subprocess.run(python_module("rl_cli.runs.supervisor", str(asked.path)), timeout=30, check=True)
+    subprocess.run(python_module("rl_cli.runs.supervisor", str(asked.path)), timeout=90, check=True)
     assert (asked.state()["state"], asked.state()["processes"]) == ("stopped", {})
     never = create_run(replay_config(file), runs)
     assert stop_run(never, "user", "too early")["state"] == "stopped"
-    subprocess.run(python_module("rl_cli.runs.supervisor", str(never.path)), timeout=30, check=True)
+    subprocess.run(python_module("rl_cli.runs.supervisor", str(never.path)), timeout=90, check=True)
     assert (never.state()["state"], never.metrics()) == ("stopped", [])
 
 
@@ -265,7 +265,7 @@ def test_a_trainer_that_heeds_nothing_is_ended_with_its_tree(runs: Path) -> None
 def test_stop_now_leaves_no_time(runs: Path) -> None:
     run = start(runs, [steps(2), {"stall": True}], {"stop_grace_seconds": 600})
     until_step(run, 2)
-    assert rl_cli("runs", "stop", run.id, "--now", timeout=30).code == 0
+    assert rl_cli("runs", "stop", run.id, "--now", timeout=90).code == 0
     assert run.state()["state"] == "stopped"
 
 
@@ -435,7 +435,7 @@ def test_watching_can_be_interrupted(runs: Path) -> None:
     assert watch.stdout
     assert watch.stdout.readline()
     watch.send_signal(signal.SIGINT)
-    _, err = watch.communicate(timeout=30)
+    _, err = watch.communicate(timeout=90)
     assert watch.returncode == 130
     assert f"rl-cli runs stop {run.id}" in err
     assert run.state()["state"] == "running"
@@ -452,7 +452,7 @@ def test_a_run_that_is_deleted_meanwhile_is_one_error_line(runs: Path, words: tu
     assert looking.stdout.readline()
     processes = [identity(run, "supervisor"), identity(run, "trainer")]
     run.path.rename(runs / "deleted")
-    _, err = looking.communicate(timeout=30)
+    _, err = looking.communicate(timeout=90)
     for process in processes:
         kill_tree(process, grace_seconds=0)
     assert (looking.returncode, len(err.splitlines())) == (1, 1), err

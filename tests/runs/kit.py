@@ -48,7 +48,7 @@ def start(home: Path, play: Any, health: dict[str, Any] | None = None, **section
     return start_run(replay_config(write_play(home / "plays", play), health, **sections), home)
 
 
-def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 90) -> Any:
     """Waits for a true value and returns it."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
@@ -57,7 +57,7 @@ def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
     return value
 
 
-def until_over(run: RunDir, seconds: float = 30) -> State:
+def until_over(run: RunDir, seconds: float = 90) -> State:
     until(lambda: is_over(settle(run)), seconds)
     return run.state()
 

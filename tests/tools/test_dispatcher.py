@@ -84,7 +84,7 @@ def test_a_call_past_its_deadline_is_told_and_answered(name: str, monkeypatch: p
     kind, text = error(name, {"seconds": 1.5 if name in ("hang", "cling") else 60}, call_timeout=0.1)
     assert (kind, time.monotonic() - started < 30) == ("timeout", True)
     assert "did not finish within 0.1 seconds" in text
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while name in ("sleep", "block") and name not in sample_tools.ENDED:
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -115,7 +115,7 @@ def test_cancelling_a_call_ends_what_it_started() -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while len(sample_tools.ENDED) < 2:
             assert time.monotonic() < deadline
             await asyncio.sleep(0.01)
