@@ -44,6 +44,7 @@ class Row:
     at: str = "running"
     """The state in which the fault happens."""
     health: dict[str, Any] = field(default_factory=dict)
+    wandb: str = "off"
 
 
 K = faults
@@ -55,6 +56,7 @@ ROWS = {
     ),
     "trainer vanishes alone": Row([*A_MOMENT, {"exit": 3}], K.kill_supervisor, "lost", "left no exit file"),
     "everybody killed": Row(FAMILY, K.kill_both, "lost", "so is the trainer, which left no exit file"),
+    "everybody killed, with W&B": Row(GOES_ON, K.kill_both, "lost", "left no exit file", wandb="offline"),
     "everybody killed, stopping": Row(
         DEAF, K.kill_both_while_stopping, "stopped", "user: enough", health={"stop_grace_seconds": 600}
     ),
@@ -112,6 +114,7 @@ ROWS = {
     "moved, lost": Row(GOES_ON, K.move_a_lost_one, "lost", "left no exit file"),
     "moved, over": Row([steps(3)], K.move_after_the_end, "finished", "played to its end"),
     "deleted": Row(FAMILY, K.delete_while_it_runs, "lost", "this is a copy of"),
+    "deleted, with W&B": Row(GOES_ON, K.delete_while_it_runs, "lost", "this is a copy of", wandb="offline"),
     "copied": Row(GOES_ON, K.copy_while_it_runs, "stopped", "user: enough"),
     "copied to another host": Row(GOES_ON, K.copy_to_another_host, "stopped", "user: enough"),
     # Starts that come to nothing.
@@ -135,10 +138,11 @@ def runs(home: Path) -> Iterator[Path]:
 def test_a_run_comes_to_the_right_end_whatever_happens(runs: Path, name: str) -> None:
     row = ROWS[name]
     with faults.bystander():
-        run = start(runs, row.play, row.health)
+        run = start(runs, row.play, row.health, tracking={"wandb": row.wandb})
         if row.at:
             until_state(run, row.at)
-            until(lambda: "trainer" in run.state()["processes"])
+            wanted = "trainer" if row.wandb == "off" else "recorder"
+            until(lambda: wanted in run.state()["processes"])
         if row.at == "running" and row.play in (GOES_ON, FAMILY, DEAF, A_MOMENT):
             until(run.metrics)
         row.fault(run)
