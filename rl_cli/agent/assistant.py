@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from environments.agent_loop import (
     AssistantMessage,
-    CallRecord,
     Limits,
     LoopEvent,
     LoopResult,
@@ -29,6 +28,7 @@ from rl_cli.agent.policy_session import PolicySession
 from rl_cli.agent.recorder import Recorder
 from rl_cli.agent.session_file import SessionFile
 from rl_cli.agent.shortening import Shortening, shorten_conversation
+from rl_cli.agent.turns import Tries, TurnResult
 from rl_cli.agent.window import is_full, result_limit, with_bounded_results
 from rl_cli.core.cuts import one_line
 from rl_cli.core.json_text import repair_surrogates
@@ -43,35 +43,6 @@ TOOLSETS = ("rl", "wandb")
 START = "rl_start_training"
 MAX_TURNS = 200
 """A day of half-hourly checks is about 50 turns."""
-
-
-@dataclass(frozen=True)
-class TurnResult:
-    """How one request was answered."""
-
-    stop: StopReason
-    reason: str | None
-    """One line for a person, where the turn did not simply finish."""
-    text: str
-    """The model's last words of this turn; "" where there are none."""
-    calls: list[CallRecord]
-    usage: Usage
-    refused: bool
-    """A call was refused, by a rule, the person or a budget, and none of that tool was allowed after it."""
-
-
-@dataclass
-class _Tries:
-    """What a turn has been allowed so far."""
-
-    empty: int = 0
-    cut: int = 0
-    overflows: int = 0
-    full: bool = False
-    """The loop was stopped to make room."""
-    may_shorten: bool = True
-    answered: bool = False
-    """A tool had the final answer."""
 
 
 @dataclass
@@ -181,7 +152,7 @@ class Assistant:
 
     async def _answer(self, prompt: Message, bounds: Bounds, recorder: Recorder) -> LoopResult:
         """Runs the loop; again where a reply was no reply, or the conversation had to be shortened."""
-        tries, usage = _Tries(), Usage()
+        tries, usage = Tries(), Usage()
         while True:
             result = await self._loop(prompt, bounds, recorder, tries)
             bounds = self.bounds() if result.stop is StopReason.DEADLINE else bounds
@@ -194,7 +165,7 @@ class Assistant:
                 result.usage = usage + (self._judge.usage if self._judge else Usage())
                 return result
 
-    async def _loop(self, prompt: Message, bounds: Bounds, recorder: Recorder, tries: _Tries) -> LoopResult:
+    async def _loop(self, prompt: Message, bounds: Bounds, recorder: Recorder, tries: Tries) -> LoopResult:
         limit = result_limit(self.window)
         schemas = tool_schemas(self.toolsets)
 
@@ -246,7 +217,7 @@ class Assistant:
         if self.on_delta:
             self.on_delta(delta)
 
-    async def _again(self, result: LoopResult, bounds: Bounds, tries: _Tries) -> Usage | None:
+    async def _again(self, result: LoopResult, bounds: Bounds, tries: Tries) -> Usage | None:
         """Prepares another go of the loop, and returns what that took; None where the turn ends here."""
         if tries.answered:
             return None
@@ -266,7 +237,7 @@ class Assistant:
             result.error = f"the turn was ended: the model answered nothing, {TRIES} times"
         return None
 
-    async def _after_overflow(self, result: LoopResult, bounds: Bounds, tries: _Tries) -> Usage | None:
+    async def _after_overflow(self, result: LoopResult, bounds: Bounds, tries: Tries) -> Usage | None:
         planned, tries.full = tries.full, False
         tries.overflows += not planned
         if tries.overflows > 1:
@@ -280,7 +251,7 @@ class Assistant:
         tries.may_shorten = done is not None and done.halved
         return done.usage if done else Usage()
 
-    def _after_cut(self, result: LoopResult, last: Completion, tries: _Tries) -> Usage | None:
+    def _after_cut(self, result: LoopResult, last: Completion, tries: Tries) -> Usage | None:
         from prompts.loader import render
 
         tries.cut += 1

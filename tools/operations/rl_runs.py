@@ -133,12 +133,15 @@ async def rl_check_status(
 
 async def _waited(context: CallContext, run: RunDir) -> dict[str, Any]:
     """A run's status at the next check that is for the conversation to judge."""
+    from rl_cli.runs.due_checks import DueChecks
     from rl_cli.runs.monitor import status_of, wait_for_check
 
     if context.judge:
         found = await _watched(context, context.judge, run)
     else:
         outcome = await wait_for_check(run, context.interrupted, context.on_progress)
+        if outcome.why == "end":  # it is told here: no monitor needs to judge it
+            await asyncio.to_thread(DueChecks(run).take_end)
         found = {"why": outcome.why, **await asyncio.to_thread(status_of, run, outcome)}
     if found["why"] == "interrupted" and context.interrupted:
         context.interrupted.clear()  # it ended the wait; the conversation goes on
