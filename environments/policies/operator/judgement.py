@@ -12,7 +12,7 @@ from environments.policies.operator.steps import figure, text
 from environments.policies.operator.wording import Voice
 
 FALL_SHARE = 0.2
-"""After an alert about the reward, a level this share below the best is a fall ..."""
+"""After an alert that the reward falls, a level this share below the best is a fall ..."""
 CRASH_SHARE = 0.5
 """... and without one, this share; the best of many noisy steps lies well above their level ..."""
 FALL_LEAST = 0.05

@@ -19,7 +19,9 @@ from environments.policies.operator.intents import (
     WandbStop,
     Watch,
 )
+from environments.policies.operator.policy import answer
 from environments.policies.operator.understanding import understand
+from rl_cli.core.messages import user
 from tests.environments.operator.simulated import Tools, check, end, error, play
 
 PATH = "acme/math/abc123"
@@ -175,3 +177,8 @@ def test_a_tool_for_wandb_that_fails_is_told() -> None:
     assert (
         "W&B did not answer within 40 s (is WANDB_BASE_URL right?)" in play("list W&B projects", tools).answer
     )
+
+
+def test_where_the_toolset_is_not_offered_that_is_said() -> None:
+    said = answer([user("list my W&B projects")], ["rl_list_runs"])["content"]
+    assert said == "I would need the tool wandb_list_projects, which is not offered here."
