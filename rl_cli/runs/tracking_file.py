@@ -1,8 +1,8 @@
 """tracking.json: what W&B has of a run, as far as it is known.
 
 {"mode": live|online|offline|watch, "state": ok|behind|unavailable|unauthorised|done|incomplete, "rows":
-recorded, "uploaded": rows that were read back, "remote_state", "remote_step", "checked": Unix time, "error": one
-line, "url"}. Written by the process that records (offline) or uploads (live, online), or watches.
+recorded, "uploaded": rows that were read back, "remote_state", "remote_step", "checked": Unix time, "error":
+one line, "url"}. Written by the process that records (offline) or uploads (live, online), or watches.
 """
 
 from __future__ import annotations

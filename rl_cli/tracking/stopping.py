@@ -24,7 +24,7 @@ async def request_stop(path: str) -> dict[str, Any]:
         {"requested": true, false (it does not run), or null (not confirmed), "state": as W&B says, "note"}.
 
     Raises:
-        WandbError: Nothing was asked.
+        WandbError: Nothing was asked; or it is not known whether it was, and the message says so.
     """
     for last in (False, True):
         try:
@@ -32,7 +32,7 @@ async def request_stop(path: str) -> dict[str, Any]:
         except WandbError as error:
             if error.kind not in UNSURE:
                 raise
-            now = await ask_async("run_state", {"path": path}, DEADLINE)
+            now = await _state_after(path, error)
             if now["state"] != "running" or last:
                 note = f"W&B did not confirm it ({error.message}); it may have been carried out all the same"
                 return {"requested": None, "state": now["state"], "note": note}
@@ -42,3 +42,12 @@ async def request_stop(path: str) -> dict[str, Any]:
             note = f"nothing was asked: W&B says that it is {found['state']}"
         return {"requested": found["requested"], "state": found["state"], "note": note}
     raise AssertionError("the second try returns or raises")
+
+
+async def _state_after(path: str, error: WandbError) -> dict[str, Any]:
+    try:
+        return await ask_async("run_state", {"path": path}, DEADLINE)
+    except WandbError:
+        unsure = f"W&B did not confirm the stop ({error.message}) and does not say how the run is"
+        hint = "it may have been carried out all the same: look again before asking once more"
+        raise WandbError(error.kind, unsure, hint) from error

@@ -195,14 +195,21 @@ def refresh(run: RunDir, seconds: float = 150.0) -> str | None:
         Why they may be old, if W&B did not answer; None if they are up to date.
 
     Raises:
-        WandbError: As `Watcher.start`.
+        WandbError: As `Watcher.start`, where nothing is known of the run.
     """
     if not is_watched(run):
         return None
-    with watched(run) as watcher:
-        assert watcher is not None
+    watcher = Watcher(run)
+    try:
+        watcher.start()
         if not watcher.caught_up.wait(seconds):
             return f"W&B's history could not be read within {seconds:.0f} s: what is here may be old"
+    except WandbError as error:
+        if not (run.path / "metrics.jsonl").exists():
+            raise
+        return f"what is here may be old: {error}"
+    finally:
+        watcher.stop()
     record = read_tracking(run) or {}
     return f"W&B did not answer: what is here may be old ({record['error']})" if record.get("error") else None
 
