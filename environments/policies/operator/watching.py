@@ -140,7 +140,7 @@ def report(run: dict[str, Any], say: Voice, notes: list[str]) -> Procedure:
         return results_text(results, say, notes)
     if failed:
         # A run that failed early has no results; its own record is what there is to tell.
-        return "\n".join([*ending(run, say), *notes, _logs(name, say)])
+        return "\n".join(filter(None, [*ending(run, say), *notes, how_to_go_on(run, say), _logs(name, say)]))
     return "\n".join([*ending(run, say), failure_text(results, say)])
 
 
