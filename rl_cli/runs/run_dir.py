@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from rl_cli.core.files import append_jsonl, read_json, read_jsonl, write_json
 from rl_cli.runs.attempts import Resume, read_resume, with_changes
+from rl_cli.runs.place import disowned, is_copy
 from rl_cli.runs.state_file import (
     NO_EVALUATION,
     State,
     StateWriter,
-    disowned,
-    is_copy,
     is_over,
     judge,
     read_state,

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from rl_cli.core.cuts import one_line
 from rl_cli.core.errors import RlCliError
 from rl_cli.core.files import explain_os_error
 from rl_cli.core.own_process import redact_output
@@ -27,12 +28,13 @@ from rl_cli.runs import children, health
 from rl_cli.runs.clock import SystemClock
 from rl_cli.runs.held_folder import HeldFolder
 from rl_cli.runs.logs import last_lines, mask_logs
+from rl_cli.runs.place import place_of
 from rl_cli.runs.progress import Progress, Reader
 from rl_cli.runs.recent_samples import RecentSamples
 from rl_cli.runs.room import RoomWatch
 from rl_cli.runs.run_dir import RunDir, asked_by
 from rl_cli.runs.settle import end_leftovers
-from rl_cli.runs.state_file import StateWriter, is_over, place_of
+from rl_cli.runs.state_file import StateWriter, is_over
 from rl_cli.runs.times import now_text, seconds_of
 from rl_cli.runs.tracking_children import TrackingChildren
 from rl_cli.runs.verdict import Verdict, ending
@@ -362,9 +364,10 @@ def main(folder: str, attach: bool = False) -> int:
             try:
                 supervisor = Supervisor(run, writer)
             except (RlCliError, ValueError) as error:  # a run.yaml that cannot be used
-                print(f"the run cannot be supervised: {error}")
+                what = one_line(str(error), 500)
+                print(f"error: the run cannot be supervised: {what}")
                 if not attach:
-                    writer.move("failed", f"the run cannot be started: {error}", ended=now_text())
+                    writer.move("failed", f"the run cannot be started: {what}", ended=now_text())
                     RunSpending(run.home, run.id, writer.state.get("spending")).close(0)
                 return 1
             supervisor.take_over() if attach else supervisor.supervise()

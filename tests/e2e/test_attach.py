@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rl_cli.core.errors import BadUsage
+from rl_cli.core.errors import BadUsage, WorkFailed
 from rl_cli.runs.launch import attach_run, stop_run
 from rl_cli.runs.store import RunDir
 from tests.runs.kit import (
@@ -79,6 +79,16 @@ def test_an_adopted_trainer_that_ends_without_a_word_is_failed_and_the_reason_sa
     state = until_over(run)
     assert state["state"] == "failed"
     assert "without saying why, and the supervisor that would know its exit code was gone" in state["reason"]
+
+
+def test_a_run_that_cannot_be_taken_over_goes_on_and_can_be_stopped(runs: Path) -> None:
+    run = lost(runs, TAIL)
+    (run.path / "run.yaml").write_text("environment: {name: 7}\n")
+    with pytest.raises(WorkFailed, match="cannot be supervised"):
+        attach_run(run)
+    assert run.state()["state"] == "lost"
+    assert identity(run, "trainer").alive()
+    assert stop_run(run, "user", "enough")["reason"] == "user: enough"
 
 
 def test_the_rules_go_on_after_a_change_of_supervisors(runs: Path) -> None:

@@ -13,9 +13,10 @@ from rl_cli.core.files import write_json
 from rl_cli.core.processes import ProcessIdentity
 from rl_cli.runs.children import Adopted
 from rl_cli.runs.held_folder import HeldFolder
+from rl_cli.runs.place import is_copy, place_of
 from rl_cli.runs.ports import Port
 from rl_cli.runs.settle import settle
-from rl_cli.runs.state_file import is_copy, place_of, read_state
+from rl_cli.runs.state_file import read_state
 from rl_cli.runs.store import RunDir, create_run
 from rl_cli.runs.times import since, time_text
 from tests.runs.kit import replay_config
