@@ -139,7 +139,7 @@ class AlertSection(Section):
     """Alert when the logprobs of sampler and trainer differ by more than this, in nats."""
     clip_share: float = Field(default=0.3, gt=0, lt=1)
     """Alert when the ratio of more than this share of tokens is clipped."""
-    gradient_factor: float = Field(default=15.0, gt=1, le=1e6)
+    gradient_factor: float = Field(default=20.0, gt=1, le=1e6)
     """Alert when the gradient norm is this many times its recent median."""
     length_factor: float = Field(default=2.0, gt=1, le=1e6)
     """Alert when completions get this many times longer, or shorter, and the reward does not rise."""

@@ -31,6 +31,8 @@ def failing(kind: str, seed: int) -> SyntheticRun:
     offers = [trainer for trainer, lacks in TRAINERS.items() if NEEDS.get(kind) not in lacks]
     if kind == "repetition":
         offers = ["own"]  # nobody else shows samples
+    if kind == "logprob_mismatch":
+        offers.remove("own")  # it does not always log one
     run = healthy(seed, trainer=offers[seed % len(offers)])
     run.kind = kind
     run.begins = max(25, round(run.steps * run.random.uniform(0.35, 0.7)))
@@ -177,6 +179,9 @@ def _overfit(run: SyntheticRun) -> None:
 
 def _jump(run: SyntheticRun) -> None:
     top = {1.0: 1.0, 2.0: 1.0, 10.0: 10.0}[run.span]
+    run.begins = max(
+        25, round(run.steps * run.random.uniform(0.2, 0.4))
+    )  # there is something left to leap to
     now = run.rows[run.begins - 1]["reward/mean"]
     _slide(run, "reward/mean", now + run.random.uniform(0.6, 1.0) * (top - now), 1, 3)
 

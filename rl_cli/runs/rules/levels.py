@@ -45,11 +45,11 @@ def drift(values: Sequence[float]) -> float:
     """The standard deviation of a mean of SMOOTH points, whatever the trend, where values drift slowly, too.
 
     From the second differences of such means, a mean's length apart: |a - 2b + c| of deviation s has the mean
-    s sqrt(12 / pi). For few points, twice what independent ones would have.
+    s sqrt(12 / pi). For few points, 2.5 times what independent ones would have.
     """
     alone = scatter(values) / math.sqrt(SMOOTH)
     if len(values) < 4 * SMOOTH:
-        return 2 * alone
+        return 2.5 * alone
     sums = [0.0, *accumulate(values)]
     means = [(sums[i + SMOOTH] - sums[i]) / SMOOTH for i in range(len(values) - SMOOTH + 1)]
     bends = [

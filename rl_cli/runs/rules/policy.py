@@ -16,7 +16,7 @@ ENTROPY_FACTOR = 3.0
 KL_FACTOR, KL_LEAST = 5.0, 0.3
 """A KL above KL_LEAST (nats per token) that many times its level of some steps ago is a blow-up as well."""
 SPIKE_WINDOW = 20
-SPIKES = 3
+SPIKES = 2
 """So many gradients of the last ten far above the median are as bad as one huge one."""
 GAPS = {
     "logprob/mean_diff": ("on average", 0.5),

@@ -12,7 +12,7 @@ from rl_cli.runs.curves import SMOOTH, Curve
 from rl_cli.runs.rules.levels import HISTORY, WINDOW, drift, rise, scale, scatter
 from rl_cli.runs.rules.view import Finding, View
 
-FALL_NOISE = 8.0
+FALL_NOISE = 6.5
 """Standard deviations of a level, below the best one: the best of many is high by chance."""
 FLAT_SHARE = 0.5
 """Of the planned steps, after which a reward that does not move is on a plateau ..."""
@@ -25,9 +25,12 @@ GAIN = 0.02
 LEAP_NOISE = 5.0
 """A leap is so many standard deviations of a step, ..."""
 LEAP_SHARE = 0.35
-"""... this share of the reward's level (or half of its spread in a batch, where that is logged), ..."""
-LEAP_PACE = 4.0
+"""... and this share of the reward's level (or 0.4 times its spread in a batch, where that is logged), or 1.5
+times as many deviations and half of the share, ..."""
+LEAP_PACE = 2.5
 """... and so many times what the reward rose by in the ten steps before."""
+LEAP_LEAST = 0.1
+"""Least leap of a reward between 0 and 1."""
 LEAP_STEPS = 5
 """A leap lasts at least so long, and is looked for among less than twice as many newest steps."""
 NOISE = 0.08
@@ -62,7 +65,7 @@ def no_gain(view: View) -> Iterator[Finding]:
     first, last = fmean(rewards.first(count) or [0.0]), fmean(rewards.last(count) or [0.0])
     noise = drift(rewards.last(HISTORY))
     least = 0.05 * abs(first)
-    gained = last - first > max(least, noise)
+    gained = last - first > max(least, noise / 4)
     rose = best[1] - first > max(3 * least, 4 * drift(rewards.until(best[0], HISTORY)))
     accuracies = list(view.validations.values)
     half = len(accuracies) // 2
@@ -84,7 +87,7 @@ def reward_plateau(view: View) -> Iterator[Finding]:
     now, gain = fmean(recent[-half:]), fmean(recent[-half:]) - fmean(recent[:-half])
     gained, noise = now - fmean(rewards.first(SMOOTH)), drift(recent)
     still = gain < 0.03 * gained or (gain < noise and gain < 0.1 * gained)
-    if not _full(now, rewards) and gained > 2 * noise and still:
+    if not _full(now, rewards) and gained > noise and still:
         what = f"reward has stood at about {now:.3f} for {count} steps"
         advice = "stop, or go on with harder tasks, larger groups or another learning rate"
         evidence = {"reward": now, "steps": count, "step": rewards.steps[-1]}
@@ -100,9 +103,13 @@ def reward_jump(view: View) -> Iterator[Finding]:
             continue
         old, new = median(before[-WINDOW:]), median(after)
         spread = view.grpo["reward/std"].last(1, since + between)
-        usual = 0.5 * spread[0] if spread else LEAP_SHARE * max(abs(old), _range(rewards))
+        usual = 0.4 * spread[0] if spread else LEAP_SHARE * max(abs(old), _range(rewards))
         pace = median(before[-2 * WINDOW :]) - median(before[: 2 * WINDOW])
-        if new - old > max(LEAP_NOISE * scatter(before), usual, LEAP_PACE * pace):
+        noise, leap = scatter(before), new - old
+        usual = max(usual, 2 * LEAP_LEAST) if _up_to_one(rewards) else usual
+        clear = leap > LEAP_NOISE * noise and leap > usual
+        sharp = leap > 1.5 * LEAP_NOISE * noise and leap > usual / 2
+        if leap > LEAP_PACE * pace and (clear or sharp):
             step = rewards.steps[-since]
             what = f"reward jumped from {old:.3f} to {new:.3f} at step {step}: it may be exploited"
             advice = "read the samples: do they earn it? If not, stop and mend the reward function"
@@ -116,10 +123,14 @@ def _range(curve: Curve) -> float:
     return highest[1] - lowest[1] if highest and lowest else 0.0
 
 
+def _up_to_one(curve: Curve) -> bool:
+    best, lowest = curve.best(), curve.lowest()
+    return best is not None and lowest is not None and best[1] <= 1 and lowest[1] >= 0
+
+
 def _full(level: float, curve: Curve) -> bool:
-    """Whether there is little left to gain, for a reward that ends at 1."""
-    best = curve.best()
-    return level >= FULL and best is not None and best[1] <= 1
+    """Whether there is little left to gain, for a reward between 0 and 1."""
+    return level >= FULL and _up_to_one(curve)
 
 
 def _telling(view: View) -> list[dict[str, Any]]:
@@ -143,7 +154,10 @@ def validation_falling(view: View) -> Iterator[Finding]:
     rising = gain > 2 * error
     least = view.limits.alerts.accuracy_drop * (0.5 if rising else 1.0)
     until = pairs.index(best) + 2
-    noise = min(NOISE, scatter(values[:until])) if until > 3 else 0.6 * NOISE
+    noise = 0.6 * NOISE
+    if until > 3:
+        trend = (values[until - 1] - values[0]) / (until - 1)
+        noise = min(NOISE, max(0.45 * NOISE, scatter([v - trend * i for i, v in enumerate(values[:until])])))
     if best - last > max(least, 3.5 * noise):
         step = curve.steps[len(curve) - len(values) + until - 1]
         while_rising = ", while the reward rises" if rising else ""

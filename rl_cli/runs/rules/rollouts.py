@@ -23,7 +23,7 @@ RIGHT = ("correct", "accura", "answer", "solved", "exact", "pass", "success")
 """Words in the name of a part that say that it is about being right."""
 PART_FALL = 0.15
 """Fall of such a part (0 to 1) that counts ..."""
-PART_SHARE = 0.4
+PART_SHARE = 0.3
 """... or this share of what it was."""
 FEW_SAMPLES = 8
 REPETITIVE_SHARE = 0.3
@@ -153,8 +153,9 @@ def format_gaming(view: View) -> Iterator[Finding]:
         if part == name or not _is_right(part):
             continue
         fell, other = _fall(curve), _best_paid(view)
-        gain, error = rise(rewards.last(BASELINE + GAP))
-        if fell and other and gain > -2 * error:
+        paid, unpaid = rewards.last(2 * WINDOW), rewards.last(BASELINE, GAP)
+        held = bool(paid and unpaid) and median(paid) > median(unpaid) - scatter(paid) / 2
+        if fell and other and held:
             before, now = fell
             what = f"'{part}' fell from {before:.2f} to {now:.2f}, the reward did not: '{other}' pays"
             advice = "stop and mend the reward: format should not pay without a right answer"
@@ -174,7 +175,7 @@ def _fall(curve: Curve) -> tuple[float, float] | None:
         return None
     drop = median(before) - median(now)
     least = min(PART_FALL, PART_SHARE * median(before))
-    return (median(before), median(now)) if drop > max(least, 2 * scatter(now)) else None
+    return (median(before), median(now)) if drop > max(least, 2.5 * scatter(now)) else None
 
 
 def _best_paid(view: View) -> str | None:
