@@ -22,7 +22,7 @@ async def tick(beat: Beat, done: Callable[[], None]) -> None:
 
 
 def ticks_beside(bad: Callable[[Beat], Awaitable[None]], **limits: float) -> tuple[Counter[str], list[str]]:
-    """What happens in half a second in which a second job is due every 10 ms."""
+    """What happens until the bad job was begun anew and a second one has gone on meanwhile."""
     seen: Counter[str] = Counter()
     told: list[str] = []
 
@@ -35,8 +35,8 @@ def ticks_beside(bad: Callable[[Beat], Awaitable[None]], **limits: float) -> tup
 
     async def main() -> None:
         jobs = Jobs(work, lambda name, trouble: told.append(f"{name}: {trouble}"), **limits)
-        end = time.monotonic() + 0.5
-        while time.monotonic() < end:
+        end = time.monotonic() + 60
+        while (seen["begun"] < 2 or seen["ticks"] < 5) and time.monotonic() < end:
             jobs.keep(["bad", "good"])
             await asyncio.sleep(0.02)
         await jobs.close()
@@ -53,8 +53,7 @@ def test_sch_06_a_job_that_raises_anything_is_begun_anew_and_the_others_go_on(er
         raise error
 
     seen, told = ticks_beside(bad, again_seconds=0.1)
-    assert seen["ticks"] > 5
-    assert 2 <= seen["begun"] <= 6
+    assert (seen["begun"], seen["ticks"] >= 5) == (2, True)
     assert told[0].startswith(f"bad: {type(error).__name__}")
 
 
@@ -75,8 +74,7 @@ def test_sch_06_a_job_that_hangs_for_an_hour_is_begun_anew_and_the_others_go_on(
     end = time.monotonic() + 0.4
     for bad in (hang, hang_on):
         seen, told = ticks_beside(bad, hung_seconds=0.15)
-        assert seen["ticks"] > 5
-        assert seen["begun"] >= 2
+        assert (seen["begun"], seen["ticks"] >= 5) == (2, True)
         assert "no sign of life" in told[0]
 
 
