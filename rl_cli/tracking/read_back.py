@@ -120,6 +120,12 @@ class ReadBack:
             "url": self.remote.get("url"),
         }
 
+    def end_is_told(self) -> bool:
+        """Whether W&B's state of the run, which is over here, is not plainly another one."""
+        good = self.run.state()["state"] in ("finished", "stopped")
+        wrong = ("failed", "crashed") if good else ("finished",)
+        return self.remote.get("state") not in (None, "running", *wrong)
+
     def trouble(self) -> str:
         """ok, unavailable or unauthorised, by the last question."""
         if self.error is None:

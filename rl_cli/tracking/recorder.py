@@ -28,7 +28,7 @@ LOOK_EVERY_SECONDS = 1.0
 
 
 class Position:
-    """How far the segments of a run go: {axis: last step}, kept in wandb/position.json.
+    """How far the segments of a run go, kept in wandb/position.json: {"attempt", "steps": {axis: last step}}.
 
     The newest rows may not have got into the segment if this process was killed: an upload is judged by what
     W&B has, not by this.
@@ -36,12 +36,15 @@ class Position:
 
     def __init__(self, run: RunDir) -> None:
         self._path = run.path / "wandb" / "position.json"
-        self.steps: dict[str, int] = {}
-        with suppress(OSError, ValueError):
-            self.steps = {axis: int(step) for axis, step in read_json(self._path).items()}
         resume = read_resume(run.path)
-        if resume and "global_step" in self.steps:
-            self.steps["global_step"] = min(self.steps["global_step"], resume.step)
+        self._attempt = resume.attempt if resume else 1
+        self.steps: dict[str, int] = {}
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            record = read_json(self._path)
+            self.steps = {str(axis): int(step) for axis, step in record["steps"].items()}
+            if resume and record["attempt"] != resume.attempt:
+                kept = {"global_step": min(self.steps.get("global_step", 0), resume.step)}
+                self.steps = {**self.steps, **kept} if resume.step else {}  # at 0 it begins at the beginning
         self._old = dict(self.steps)
 
     def is_new(self, key: Key) -> bool:
@@ -53,7 +56,7 @@ class Position:
         return new
 
     def save(self) -> None:
-        write_json(self._path, self.steps)
+        write_json(self._path, {"attempt": self._attempt, "steps": self.steps})
 
 
 def follow(run: RunDir, session: Any, on_rows: Callable[[int], None] = lambda rows: None) -> None:

@@ -87,7 +87,7 @@ def _bring(back: ReadBack, until: float, told: Callable[[str], None]) -> None:
         if not back.look_there(min(ANSWER_SECONDS, left)):
             return
         lacking = len(back.lacking())
-        if not lacking and back.remote.get("state") not in (None, "running"):
+        if not lacking and back.end_is_told():
             return
         told(f"{back.run.id}: W&B has {len(back.wanted) - lacking} of {len(back.wanted)} rows")
         one_round(back, min(ROUND_SECONDS, until - time.monotonic()), over=True)

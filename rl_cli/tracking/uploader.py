@@ -41,6 +41,8 @@ END_SECONDS = 60.0
 """How long it may take to bring the rest once the run is over."""
 HOPELESS_SECONDS = 8.0
 """And as long as W&B does not answer at all."""
+MOST_EMPTY_ROUNDS = 2
+"""Rounds that only say how the run has ended."""
 
 
 class Uploader:
@@ -148,16 +150,18 @@ class Uploader:
         until = began + END_SECONDS
         self._await_recorder(until)
         self.back.look_here()
-        answered_at = began
+        answered_at, empty_rounds = began, 0
         while (left := until - time.monotonic()) > 0:
             if self.sync and self.sync.wait(0) is not None:
                 self._end_sync()
             if self.back.look_there(min(ANSWER_SECONDS, max(1.0, left))):
                 answered_at = time.monotonic()
-                if not self.back.lacking() and self.back.remote.get("state") not in (None, "running"):
+                complete = not self.back.lacking()
+                if complete and (self.back.end_is_told() or empty_rounds >= MOST_EMPTY_ROUNDS):
                     break
                 if self.sync is None or time.monotonic() - max(began, self.back.grew) > HOPELESS_SECONDS:
                     self._end_sync()
+                    empty_rounds += complete
                     one_round(self.back, min(ROUND_SECONDS, until - time.monotonic()), over=True)
             elif time.monotonic() - answered_at > HOPELESS_SECONDS:
                 break
@@ -173,7 +177,8 @@ class Uploader:
     def _conclude(self) -> None:
         self._tell()
         record = conclusion(self.back, self.mode)
-        write_tracking(self.run, record)
+        with suppress(OSError):  # a full disk is the run's business
+            write_tracking(self.run, record)
         if record["state"] != "done":
             alert(self.run, record["error"], how_to_sync(self.run))
 
