@@ -202,7 +202,7 @@ def test_disk_or_memory_that_is_low_or_going(what: str) -> None:
 
 
 def test_a_leap_of_the_reward_shows_samples() -> None:
-    rows = with_series(healthy(40), "reward/mean", [0.3 + 0.01 * (i % 3) for i in range(34)] + [0.95] * 6)
+    rows = with_series(healthy(40), "reward/mean", [0.3 + 0.01 * (i % 3) for i in range(29)] + [0.95] * 11)
     samples = [{"step": 39, "reward": 1.0, "completion": "pass " * 100, "prompt": "?"}]
     finding = found(rows, samples=samples)["reward_jump"]
     assert finding.evidence["samples"][0]["completion"].startswith("pass pass")

@@ -22,7 +22,7 @@ FULL = 0.9
 """Reward or accuracy from which there is little left to gain."""
 GAIN = 0.02
 """Least gain of accuracy that counts."""
-LEAP_NOISE = 5.0
+LEAP_NOISE = 4.0
 """A leap is so many standard deviations of a step, ..."""
 LEAP_SHARE = 0.35
 """... and this share of the reward's level (or 0.4 times its spread in a batch, where that is logged), or 1.5
@@ -31,8 +31,8 @@ LEAP_PACE = 2.5
 """... and so many times what the reward rose by in the ten steps before."""
 LEAP_LEAST = 0.1
 """Least leap of a reward between 0 and 1."""
-LEAP_STEPS = 5
-"""A leap lasts at least so long, and is looked for among less than twice as many newest steps."""
+LEAP_STEPS = 10
+"""A leap lasts at least so long; one step may fall back."""
 NOISE = 0.08
 """Accuracies are not taken to scatter by more: on 40 problems they do."""
 SHOWN = 3
@@ -97,9 +97,9 @@ def reward_plateau(view: View) -> Iterator[Finding]:
 def reward_jump(view: View) -> Iterator[Finding]:
     """A leap within a step or two, far beyond what steps differ by, that lasts: learning is gradual."""
     rewards = view.grpo["reward/mean"]
-    for since, between in product(range(LEAP_STEPS, 2 * LEAP_STEPS), range(3)):
+    for since, between in product(range(LEAP_STEPS, LEAP_STEPS + 5), range(3)):
         before, after = rewards.last(4 * WINDOW, since + between), rewards.last(since)
-        if len(before) < 4 * WINDOW or len(after) < since or min(after) <= max(before[-WINDOW:]):
+        if len(before) < 4 * WINDOW or len(after) < since or sorted(after)[1] <= max(before[-WINDOW:]):
             continue
         old, new = median(before[-WINDOW:]), median(after)
         spread = view.grpo["reward/std"].last(1, since + between)
@@ -158,7 +158,7 @@ def validation_falling(view: View) -> Iterator[Finding]:
     if until > 3:
         trend = (values[until - 1] - values[0]) / (until - 1)
         noise = min(NOISE, max(0.45 * NOISE, scatter([v - trend * i for i, v in enumerate(values[:until])])))
-    if best - last > max(least, 3.5 * noise):
+    if best - last > max(least, 3 * noise):
         step = curve.steps[len(curve) - len(values) + until - 1]
         while_rising = ", while the reward rises" if rising else ""
         what = f"validation accuracy fell from {best:.3f} (step {step}) to {last:.3f}{while_rising}"

@@ -23,7 +23,7 @@ RIGHT = ("correct", "accura", "answer", "solved", "exact", "pass", "success")
 """Words in the name of a part that say that it is about being right."""
 PART_FALL = 0.15
 """Fall of such a part (0 to 1) that counts ..."""
-PART_SHARE = 0.3
+PART_SHARE = 0.25
 """... or this share of what it was."""
 FEW_SAMPLES = 8
 REPETITIVE_SHARE = 0.3
