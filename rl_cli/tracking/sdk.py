@@ -15,6 +15,7 @@ from typing import Any
 from rl_cli.core.errors import nearest
 from rl_cli.tracking.faults import Fault
 from rl_cli.tracking.figures import Figures
+from rl_cli.tracking.pages import PAGE_ROWS, is_all_live, live_rows, scan_rows
 
 Row = dict[str, Any]
 Send = Callable[[Row], None]
@@ -29,9 +30,6 @@ query RunStoppedStatus($entityName: String, $projectName: String, $runId: String
   project(name: $projectName, entityName: $entityName) { run(name: $runId) { stopped } }
 }
 """
-PAGE_ROWS = 500
-"""Rows that are read at a time: more cost memory in wandb-core."""
-MOST_PAGE_ROWS = 8 * PAGE_ROWS
 REPEATED_ROWS = 4 * PAGE_ROWS
 """Where W&B holds rows twice (exported and live), they come again within a page."""
 SAMPLES = 5000
@@ -206,17 +204,15 @@ class Sdk:
             min_step: The first `_step`.
             go_on: Continue the last scan of this run: another one would read the numbers of all steps first.
         """
-        path = "/".join(run.path)
         last = run.lastHistoryStep
         if last is None or last < min_step:
             return
-        scan = self._scans.get(path) if go_on else None
-        if scan is None:
-            scan = run.scan_history(page_size=PAGE_ROWS, min_step=min_step)
-            if go_on:
-                self._scans[path] = scan
+        if is_all_live(run):
+            found = live_rows(run, min_step, last + 1)
+        else:
+            found = scan_rows(self._scan_of(run, go_on), min_step, last + 1)
         newest: dict[int, Row] = {}
-        for row in _pages(scan, min_step, last + 1):
+        for row in found:
             step = row.get("_step")
             if not isinstance(step, int) or newest.get(step) == row:
                 continue
@@ -224,6 +220,15 @@ class Sdk:
             if len(newest) > REPEATED_ROWS:
                 del newest[next(iter(newest))]
             yield row
+
+    def _scan_of(self, run: Any, go_on: bool) -> Any:
+        path = "/".join(run.path)
+        scan = self._scans.get(path) if go_on else None
+        if scan is None:
+            scan = run.scan_history(page_size=PAGE_ROWS)
+        if go_on:
+            self._scans[path] = scan
+        return scan
 
     def _described(self, run: Any) -> Row:
         attributes = run._attrs
@@ -265,18 +270,6 @@ class Sdk:
             return None
         close = nearest(project, names) or names[:3]
         return f"nearest: {', '.join(close)}" if close else f"{entity} has no projects"
-
-
-def _pages(scan: Any, start: int, stop: int) -> Iterator[Row]:
-    """Rows of an open scan, page by page; a page is so many steps, and steps that nobody logged go by fast.
-
-    (The scan's own iteration takes pages of one size, and cannot go on where new steps have come.)
-    """
-    scan._stop_step, scan.page_offset, scan.page_size = stop, start, PAGE_ROWS
-    while scan.page_offset < stop:
-        scan._load_next()
-        yield from scan.rows
-        scan.page_size = PAGE_ROWS if scan.rows else min(2 * scan.page_size, MOST_PAGE_ROWS)
 
 
 def _plain_summary(run: Any) -> Row:
