@@ -12,7 +12,7 @@ from rl_cli.runs.curves import SMOOTH, Curve
 from rl_cli.runs.rules.levels import HISTORY, WINDOW, drift, rise, scale, scatter
 from rl_cli.runs.rules.view import Finding, View
 
-FALL_NOISE = 6.5
+FALL_NOISE = 7.0
 """Standard deviations of a level, below the best one: the best of many is high by chance."""
 FLAT_SHARE = 0.5
 """Of the planned steps, after which a reward that does not move is on a plateau ..."""
@@ -22,7 +22,7 @@ FULL = 0.9
 """Reward or accuracy from which there is little left to gain."""
 GAIN = 0.02
 """Least gain of accuracy that counts."""
-LEAP_NOISE = 4.0
+LEAP_NOISE = 5.0
 """A leap is so many standard deviations of a step, ..."""
 LEAP_SHARE = 0.35
 """... and this share of the reward's level (or 0.4 times its spread in a batch, where that is logged), or 1.5
@@ -63,9 +63,8 @@ def no_gain(view: View) -> Iterator[Finding]:
         return
     count = min(len(rewards) // 4, HISTORY)
     first, last = fmean(rewards.first(count) or [0.0]), fmean(rewards.last(count) or [0.0])
-    noise = drift(rewards.last(HISTORY))
     least = 0.05 * abs(first)
-    gained = last - first > max(least, noise / 4)
+    gained = last - first > least
     rose = best[1] - first > max(3 * least, 4 * drift(rewards.until(best[0], HISTORY)))
     accuracies = list(view.validations.values)
     half = len(accuracies) // 2
@@ -101,7 +100,7 @@ def reward_jump(view: View) -> Iterator[Finding]:
         before, after = rewards.last(4 * WINDOW, since + between), rewards.last(since)
         if len(before) < 4 * WINDOW or len(after) < since or sorted(after)[1] <= max(before[-WINDOW:]):
             continue
-        old, new = median(before[-WINDOW:]), median(after)
+        old, new = median(before[-WINDOW:]), median(after[:3])
         spread = view.grpo["reward/std"].last(1, since + between)
         usual = 0.4 * spread[0] if spread else LEAP_SHARE * max(abs(old), _range(rewards))
         pace = median(before[-2 * WINDOW :]) - median(before[: 2 * WINDOW])
@@ -158,7 +157,7 @@ def validation_falling(view: View) -> Iterator[Finding]:
     if until > 3:
         trend = (values[until - 1] - values[0]) / (until - 1)
         noise = min(NOISE, max(0.45 * NOISE, scatter([v - trend * i for i, v in enumerate(values[:until])])))
-    if best - last > max(least, 3 * noise):
+    if best - last > max(least, 3.5 * noise):
         step = curve.steps[len(curve) - len(values) + until - 1]
         while_rising = ", while the reward rises" if rising else ""
         what = f"validation accuracy fell from {best:.3f} (step {step}) to {last:.3f}{while_rising}"
