@@ -175,6 +175,11 @@ def set_the_clock_forward(run: RunDir) -> None:
     stop(run)
 
 
+def copy_of(run: RunDir, target: Path) -> None:
+    """Without what is being written at this moment."""
+    shutil.copytree(run.path, target, ignore=shutil.ignore_patterns("*.tmp"))
+
+
 def move_while_it_runs(run: RunDir) -> None:
     target = run.path.with_name("moved")
     run.path.rename(target)
@@ -194,7 +199,7 @@ def move_after_the_end(run: RunDir) -> None:
 def delete_while_it_runs(run: RunDir) -> None:
     """What it said last is kept for the test to look at."""
     copy = run.path.with_name("copy")
-    shutil.copytree(run.path, copy)
+    copy_of(run, copy)
     shutil.rmtree(run.path, ignore_errors=True)
     shutil.rmtree(run.path, ignore_errors=True)
     run.path = copy
@@ -203,7 +208,7 @@ def delete_while_it_runs(run: RunDir) -> None:
 def copy_while_it_runs(run: RunDir) -> None:
     """What is done to the copy does not reach the original."""
     copy = RunDir(run.home / "elsewhere" / "runs" / run.id)
-    shutil.copytree(run.path, copy.path)
+    copy_of(run, copy.path)
     assert stop_run(copy, "user", "the copy", now=True)["state"] == "lost"
     assert "this is a copy of" in copy.state()["reason"]
     assert run.state()["state"] == "running"
@@ -215,7 +220,7 @@ def copy_while_it_runs(run: RunDir) -> None:
 def copy_to_another_host(run: RunDir) -> None:
     """There nothing is known of its processes but what the heartbeat says, and nobody is killed."""
     copy = RunDir(run.home / "elsewhere" / "runs" / run.id)
-    shutil.copytree(run.path, copy.path)
+    copy_of(run, copy.path)
     old = {"heartbeat": "2020-01-01T00:00:00.000Z", "place": None}
     edit_state(copy, **processes_that_are(copy, host="elsewhere"), **old)
     assert settle(copy)["state"] == "lost"
