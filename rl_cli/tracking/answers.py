@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import shutil
 import sys
 import threading
 from typing import Any, TextIO
@@ -17,6 +18,8 @@ from typing import Any, TextIO
 from rl_cli.tracking.faults import fault_of
 
 ROWS_A_LINE = 200
+FOLDER = "rl-cli-wandb-"
+"""What the name of the child's folder begins with."""
 
 
 class Answers:
@@ -72,6 +75,9 @@ def _read(requests: queue.Queue[str]) -> None:
     """Hands requests on; whoever asked is gone when they end, and nobody wants the answer."""
     for line in sys.stdin:
         requests.put(line)
+    folder = os.environ.get("WANDB_DIR", "")
+    if os.path.basename(folder).startswith(FOLDER):  # whoever was to remove it was killed
+        shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
 

@@ -23,6 +23,7 @@ from typing import Any
 
 from rl_cli.core.own_process import without_secrets
 from rl_cli.core.processes import TREE, ProcessIdentity, kill_tree, python_module
+from rl_cli.tracking.answers import FOLDER
 from rl_cli.tracking.errors import WandbError, too_slow
 
 Rows = list[dict[str, Any]]
@@ -177,7 +178,7 @@ class Asker:
     def _start(self, deadline: float) -> subprocess.Popen[bytes]:
         if self._closed:
             raise WandbError("ended", "nobody waits for W&B any longer")
-        folder = self._folder = tempfile.mkdtemp(prefix="rl-cli-wandb-")
+        folder = self._folder = tempfile.mkdtemp(prefix=FOLDER)
         mark = secrets.token_hex(8)
         marks = [*os.environ.get(TREE, "").split(), mark]
         wanted: dict[str, str | None] = {

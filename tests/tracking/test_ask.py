@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -140,3 +142,23 @@ def _lives(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
+
+
+def test_a_child_whose_parent_was_killed_ends_and_cleans_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    code = (
+        "import sys; from rl_cli.tracking.ask import ask\n"
+        "import tempfile; tempfile.tempdir = sys.argv[1]\n"
+        "ask('run_state', {'path': 'team/rl/abc123'}, 600)\n"
+    )
+    with WandbServer() as server:
+        use(server, monkeypatch, tmp_path)
+        server.plant("hang")
+        parent = subprocess.Popen([sys.executable, "-P", "-c", code, str(folder)])
+        until(lambda: server.requests, 60)
+        tree = psutil.Process(parent.pid).children(recursive=True)
+        parent.kill()
+        parent.wait()
+        until(lambda: not any(_lives(process) for process in tree), 30)
+    assert list(folder.iterdir()) == []
