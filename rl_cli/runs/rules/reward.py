@@ -97,8 +97,8 @@ def reward_jump(view: View) -> Iterator[Finding]:
     """A leap within a step or two, far beyond what steps differ by, that lasts: learning is gradual."""
     rewards = view.grpo["reward/mean"]
     for since, between in product(range(LEAP_STEPS, LEAP_STEPS + 5), range(3)):
-        before, after = rewards.last(4 * WINDOW, since + between), rewards.last(since)
-        if len(before) < 4 * WINDOW or len(after) < since or sorted(after)[1] <= max(before[-WINDOW:]):
+        before, after = rewards.last(5 * WINDOW, since + between), rewards.last(since)
+        if len(before) < 5 * WINDOW or len(after) < since or sorted(after)[1] <= max(before[-WINDOW:]):
             continue
         old, new = median(before[-WINDOW:]), median(after[:3])
         spread = view.grpo["reward/std"].last(1, since + between)
