@@ -65,7 +65,7 @@ def no_gain(view: View) -> Iterator[Finding]:
     first, last = fmean(rewards.first(count) or [0.0]), fmean(rewards.last(count) or [0.0])
     least = 0.05 * abs(first)
     gained = last - first > least
-    rose = best[1] - first > max(3 * least, 4 * drift(rewards.until(best[0], HISTORY)))
+    rose = best[1] - first > max(3 * least, 5 * drift(rewards.until(best[0], HISTORY)))
     accuracies = list(view.validations.values)
     half = len(accuracies) // 2
     better = half > 0 and fmean(accuracies[half:]) > fmean(accuracies[:half]) + GAIN + NOISE / math.sqrt(half)
@@ -85,8 +85,8 @@ def reward_plateau(view: View) -> Iterator[Finding]:
     recent, half = rewards.last(min(count, HISTORY)), min(count, HISTORY) // 2
     now, gain = fmean(recent[-half:]), fmean(recent[-half:]) - fmean(recent[:-half])
     gained, noise = now - fmean(rewards.first(SMOOTH)), drift(recent)
-    still = gain < 0.03 * gained or (gain < noise and gain < 0.1 * gained)
-    if not _full(now, rewards) and gained > noise and still:
+    still = gain < 0.03 * gained or (gain < noise and gain < 0.2 * gained)
+    if not _full(now, rewards) and gained > 0.5 * noise and still:
         what = f"reward has stood at about {now:.3f} for {count} steps"
         advice = "stop, or go on with harder tasks, larger groups or another learning rate"
         evidence = {"reward": now, "steps": count, "step": rewards.steps[-1]}
@@ -156,7 +156,7 @@ def validation_falling(view: View) -> Iterator[Finding]:
     noise = 0.6 * NOISE
     if until > 3:
         trend = (values[until - 1] - values[0]) / (until - 1)
-        noise = min(NOISE, max(0.45 * NOISE, scatter([v - trend * i for i, v in enumerate(values[:until])])))
+        noise = min(NOISE, max(0.5 * NOISE, scatter([v - trend * i for i, v in enumerate(values[:until])])))
     if best - last > max(least, 3.5 * noise):
         step = curve.steps[len(curve) - len(values) + until - 1]
         while_rising = ", while the reward rises" if rising else ""
