@@ -10,7 +10,7 @@ from rl_cli.cli.output import print_json, print_table, say
 from rl_cli.cli.run_plots import MOST_RUNS, plots_wanted, print_plots
 from rl_cli.core.errors import BadUsage
 from rl_cli.core.files import explain_os_error
-from rl_cli.runs.compare import compare, paired_sentences
+from rl_cli.runs.reports.compare import compare, paired_sentences
 
 
 def compare_runs(
@@ -64,7 +64,7 @@ def _with_error(value: float | None, error: float | None) -> Any:
 
 
 def _write(runs: Sequence[Any], path: Path) -> None:
-    from rl_cli.runs.compare_page import write_comparison
+    from rl_cli.runs.reports.compare_page import write_comparison
 
     try:
         write_comparison(runs, path)

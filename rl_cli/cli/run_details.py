@@ -58,7 +58,7 @@ def report_run(run: Any, format_: str | None, show: bool, as_json: bool) -> None
     """
     import typer
 
-    from rl_cli.runs.report import WRITERS, results, text_summary, write_reports
+    from rl_cli.runs.reports.report import WRITERS, results, text_summary, write_reports
 
     if as_json:
         print_json(results(run))

@@ -12,10 +12,10 @@ from typing import Any
 
 from rl_cli.cli.event_lines import clip
 from rl_cli.core.printable import printable
-from rl_cli.runs.charts import bounds_of, steps_of, ticks
 from rl_cli.runs.curves import Curve
 from rl_cli.runs.progress import Progress, progress_of
-from rl_cli.runs.thinning import thinned
+from rl_cli.runs.reports.charts import bounds_of, steps_of, ticks
+from rl_cli.runs.reports.thinning import thinned
 
 HEIGHT = 10
 WIDE = 100

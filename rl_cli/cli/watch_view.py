@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from rl_cli.cli.live_block import Line, Piece
 from rl_cli.core.cuts import one_line
 from rl_cli.runs.progress import Progress, Row, number
-from rl_cli.runs.sparkline import sparkline
+from rl_cli.runs.reports.sparkline import sparkline
 from rl_cli.runs.state_file import State
 from rl_cli.runs.times import duration, seconds_of
 

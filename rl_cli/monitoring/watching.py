@@ -136,7 +136,7 @@ def by_rules(run: RunDir, outcome: CheckOutcome) -> Decision:
 
 def end_answer(run: RunDir, decision: Decision) -> str:
     """The model's last words on a run, made safe to believe: the figures and the report's path are ours."""
-    from rl_cli.runs.report import results
+    from rl_cli.runs.reports.report import results
 
     found = results(run)
     lines = [decision.message]

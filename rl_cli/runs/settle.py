@@ -56,7 +56,7 @@ def write_end(run: RunDir, writer: StateWriter, true: State) -> None:
 
 
 def _report(run: RunDir) -> None:
-    from rl_cli.runs.report import write_report
+    from rl_cli.runs.reports.report import write_report
 
     with suppress(Exception):  # the run's end does not depend on it, and `runs report` tries again
         write_report(run)

@@ -305,7 +305,7 @@ class Supervisor:
             self.writer.update(wandb_url=self.progress.wandb_url, alerts=self.progress.alerts)
 
     def _report(self) -> None:
-        from rl_cli.runs.report import write_report
+        from rl_cli.runs.reports.report import write_report
 
         try:
             write_report(self.run)

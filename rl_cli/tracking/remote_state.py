@@ -231,7 +231,7 @@ class RemoteState:
             )
 
     def _report(self) -> None:
-        from rl_cli.runs.report import write_report
+        from rl_cli.runs.reports.report import write_report
 
         with suppress(Exception):  # the run's end does not depend on it, and `runs report` tries again
             write_report(self.run)

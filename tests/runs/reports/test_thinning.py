@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rl_cli.runs.curves import Curve
-from rl_cli.runs.sparkline import sparkline
-from rl_cli.runs.thinning import thin, thinned
+from rl_cli.runs.reports.sparkline import sparkline
+from rl_cli.runs.reports.thinning import thin, thinned
 
 VALUES = st.lists(
     st.one_of(st.floats(-1e6, 1e6), st.sampled_from([math.nan, math.inf, -math.inf])), max_size=300

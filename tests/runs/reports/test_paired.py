@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rl_cli.runs.paired import answers, compare_answers, mcnemar, paired_interval
+from rl_cli.runs.reports.paired import answers, compare_answers, mcnemar, paired_interval
 from rl_cli.runs.run_dir import RunDir
 
 CELLS = st.tuples(*[st.integers(0, 60)] * 4).filter(any)

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from rl_cli.core.files import write_atomic
-from rl_cli.runs.charts import COLOURS
-from rl_cli.runs.compare import compare, paired_sentences
-from rl_cli.runs.config_changes import as_text
 from rl_cli.runs.outcome import about, rounded, sentence
 from rl_cli.runs.progress import Progress, progress_of
-from rl_cli.runs.report_figures import CURVES, DIGITS
-from rl_cli.runs.report_html import as_html
-from rl_cli.runs.report_page import Block, Cell, Chart, Charts, Page, Section, Table, Text
-from rl_cli.runs.report_story import STATE_TONES
+from rl_cli.runs.reports.charts import COLOURS
+from rl_cli.runs.reports.compare import compare, paired_sentences
+from rl_cli.runs.reports.config_changes import as_text
+from rl_cli.runs.reports.figures import CURVES, DIGITS
+from rl_cli.runs.reports.html import as_html
+from rl_cli.runs.reports.page import Block, Cell, Chart, Charts, Page, Section, Table, Text
+from rl_cli.runs.reports.story import STATE_TONES
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.times import now_text
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from rl_cli.runs.thinning import Point, thin
+from rl_cli.runs.reports.thinning import Point, thin
 
 WIDTH, HEIGHT = 360, 190
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 26

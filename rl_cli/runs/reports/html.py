@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rl_cli.core.json_text import repair_surrogates
 from rl_cli.core.redaction import redact_text
-from rl_cli.runs.charts import COLOURS, MOST_POINTS, Series, overlaid
-from rl_cli.runs.report_page import (
+from rl_cli.runs.reports.charts import COLOURS, MOST_POINTS, Series, overlaid
+from rl_cli.runs.reports.page import (
     Block,
     Cell,
     Chart,
@@ -25,7 +25,7 @@ from rl_cli.runs.report_page import (
     Table,
     Text,
 )
-from rl_cli.runs.thinning import thinned
+from rl_cli.runs.reports.thinning import thinned
 
 TONES = ("good", "warn", "bad")
 

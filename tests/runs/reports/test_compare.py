@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rl_cli.core.files import write_json
-from rl_cli.runs.compare import compare, paired_sentences
-from rl_cli.runs.compare_page import write_comparison
+from rl_cli.runs.reports.compare import compare, paired_sentences
+from rl_cli.runs.reports.compare_page import write_comparison
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.store import create_run
 from tests.runs.kit import replay_config

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from rl_cli.core.files import write_json
-from rl_cli.runs.charts import chart, ticks
 from rl_cli.runs.outcome import (
     checkpoints,
     gain_interval,
@@ -21,7 +20,8 @@ from rl_cli.runs.outcome import (
     rounded,
     text_summary,
 )
-from rl_cli.runs.report import results, write_report, write_reports
+from rl_cli.runs.reports.charts import chart, ticks
+from rl_cli.runs.reports.report import results, write_report, write_reports
 from rl_cli.runs.settle import settle
 from rl_cli.runs.store import RunDir, create_run
 from tests.components import browser

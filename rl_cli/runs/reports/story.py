@@ -8,7 +8,7 @@ from typing import Any
 
 from rl_cli.core.cuts import one_line
 from rl_cli.core.json_text import to_json
-from rl_cli.runs.report_page import Block, Cell, Table, Text
+from rl_cli.runs.reports.page import Block, Cell, Table, Text
 from rl_cli.runs.state_file import OVER
 from rl_cli.runs.times import duration, since
 

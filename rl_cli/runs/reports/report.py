@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from rl_cli.core.files import write_atomic
-from rl_cli.runs.config_changes import config_against_profile
 from rl_cli.runs.outcome import (
     Checkpoint,
     about,
@@ -21,13 +20,14 @@ from rl_cli.runs.outcome import (
     text_summary,
 )
 from rl_cli.runs.progress import progress_of
-from rl_cli.runs.report_facts import facts, files, is_watched
-from rl_cli.runs.report_figures import DIGITS, charts, evaluations
-from rl_cli.runs.report_html import as_html
-from rl_cli.runs.report_markdown import as_markdown
-from rl_cli.runs.report_page import Block, Cell, Code, Columns, Page, Section, Table, Text
-from rl_cli.runs.report_samples import at_jumps, chosen, samples
-from rl_cli.runs.report_story import alerts, attempts, decisions
+from rl_cli.runs.reports.config_changes import config_against_profile
+from rl_cli.runs.reports.facts import facts, files, is_watched
+from rl_cli.runs.reports.figures import DIGITS, charts, evaluations
+from rl_cli.runs.reports.html import as_html
+from rl_cli.runs.reports.markdown import as_markdown
+from rl_cli.runs.reports.page import Block, Cell, Code, Columns, Page, Section, Table, Text
+from rl_cli.runs.reports.samples import at_jumps, chosen, samples
+from rl_cli.runs.reports.story import alerts, attempts, decisions
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.times import now_text
 from rl_cli.runs.tracking_file import disagreements, tracking_notes

@@ -8,11 +8,11 @@ from dataclasses import asdict
 from typing import Any
 
 from rl_cli.core.errors import RlCliError
-from rl_cli.runs.config_changes import flat_config
 from rl_cli.runs.outcome import WHICH, gain, is_replay
-from rl_cli.runs.paired import answers, compare_answers
 from rl_cli.runs.progress import Progress, progress_of
-from rl_cli.runs.report_facts import is_watched
+from rl_cli.runs.reports.config_changes import flat_config
+from rl_cli.runs.reports.facts import is_watched
+from rl_cli.runs.reports.paired import answers, compare_answers
 from rl_cli.runs.run_dir import RunDir
 
 LAST_STEPS = 5

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from rl_cli.runs.outcome import WHICH, evaluated, gain, gain_interval, interval, is_replay, rounded, signed
-from rl_cli.runs.paired import answers, compare_answers
 from rl_cli.runs.progress import Progress
-from rl_cli.runs.report_page import Block, Cell, Chart, Charts, Table, Text
+from rl_cli.runs.reports.page import Block, Cell, Chart, Charts, Table, Text
+from rl_cli.runs.reports.paired import answers, compare_answers
 from rl_cli.runs.run_dir import RunDir
 
 CURVES = (

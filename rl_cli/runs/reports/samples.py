@@ -10,7 +10,7 @@ from rl_cli.core.cuts import one_line
 from rl_cli.core.files import read_jsonl
 from rl_cli.core.redaction import redact_text
 from rl_cli.runs.outcome import is_right, pick_samples, spread
-from rl_cli.runs.report_page import Answer, Block, Sample, Text
+from rl_cli.runs.reports.page import Answer, Block, Sample, Text
 from rl_cli.runs.run_dir import RunDir
 
 LONGEST_TEXT = 6000

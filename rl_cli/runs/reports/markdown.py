@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from rl_cli.core.printable import printable
 from rl_cli.runs.curves import Curve
-from rl_cli.runs.report_page import Block, Cell, Chart, Charts, Code, Columns, Page, Sample, Table, Text
-from rl_cli.runs.sparkline import sparkline
+from rl_cli.runs.reports.page import Block, Cell, Chart, Charts, Code, Columns, Page, Sample, Table, Text
+from rl_cli.runs.reports.sparkline import sparkline
 
 SPARKS = 24
 
