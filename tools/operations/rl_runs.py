@@ -193,7 +193,7 @@ async def rl_get_results(context: CallContext, run_id: str | None = None) -> dic
     Args:
         run_id: The run; without it, the one that this conversation started, else the newest.
     """
-    from rl_cli.runs.report import results
+    from rl_cli.runs.reports.report import results
 
     return await asyncio.to_thread(results, _find(context, run_id))
 
