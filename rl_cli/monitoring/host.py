@@ -16,7 +16,7 @@ from rl_cli.monitoring.watching import Watched, decide, watch
 from rl_cli.runs.due_checks import NEEDS_PERSON, DueChecks
 from rl_cli.runs.launch import attach_run
 from rl_cli.runs.monitor import check_now
-from rl_cli.runs.outcome import is_incomplete, sentence
+from rl_cli.runs.outcome import is_incomplete, outcome_of
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import State, is_over
 from rl_cli.runs.store import runs_folder
@@ -123,7 +123,7 @@ class Host:
         """Leaves word for the person where one is needed; returns whether one is."""
         outcome, decision = watched.outcome, watched.decision
         if outcome.why == "end":
-            self.tell(run.id, {"kind": "end", "message": sentence(run.summary())})
+            self.tell(run.id, {"kind": "end", "message": outcome_of(run)})
             return is_incomplete(outcome.state)
         if decision is None or decision.what not in ("ask", "change"):
             return False

@@ -16,7 +16,7 @@ from rl_cli.runs.digest import digest, evidence
 from rl_cli.runs.due_checks import DueChecks
 from rl_cli.runs.launch import stop_run
 from rl_cli.runs.monitor import LOOK_EVERY_SECONDS, CheckOutcome, OnProgress, status_of, wait_for_check
-from rl_cli.runs.outcome import sentence
+from rl_cli.runs.outcome import outcome_of
 from rl_cli.runs.run_dir import RunDir
 from tools.spec import Decision, Judge, NoDecision
 
@@ -141,7 +141,7 @@ def end_answer(run: RunDir, decision: Decision) -> str:
     found = results(run)
     lines = [decision.message]
     if not _names(decision.message, found["eval"].get("final")):
-        lines.append(sentence(found["run"]))
+        lines.append(outcome_of(run))
     return "\n".join([*lines, f"Report: {found['report']}"])
 
 

@@ -14,7 +14,7 @@ from rl_cli.core.json_text import repair_surrogates
 from rl_cli.runs.curves import Curve
 from rl_cli.runs.due_checks import DueChecks
 from rl_cli.runs.monitor import Why
-from rl_cli.runs.outcome import notes, sentence
+from rl_cli.runs.outcome import notes, outcome_of
 from rl_cli.runs.progress import Progress, progress_of
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.times import duration
@@ -93,7 +93,7 @@ def _lines(run: RunDir, why: Why, new: list[dict[str, Any]], known: Progress) ->
     for line in disagreements(run)[:2]:
         yield f"W&B and this machine disagree: {_quoted(line, TEXT_TOKENS)}"
     if why == "end":
-        yield f"Outcome: {_quoted(sentence(summary), 2 * TEXT_TOKENS)}"
+        yield f"Outcome: {_quoted(outcome_of(run), 2 * TEXT_TOKENS)}"
         for note in notes(run, run.state(), events)[:3]:
             yield f"Note: {_quoted(note, TEXT_TOKENS)}"
     elif summary["reason"]:

@@ -53,16 +53,23 @@ def signed(value: float, digits: int) -> str:
     return ("+" if value >= 0 else "") + rounded(value, digits)
 
 
-def sentence(summary: dict[str, Any], digits: int = 4) -> str:
+def outcome_of(run: RunDir, digits: int = 4) -> str:
+    """What has become of a run, in one sentence; the time is that of all its attempts."""
+    return sentence(run.summary(), digits, run.state().get("seconds_before") or 0.0)
+
+
+def sentence(summary: dict[str, Any], digits: int = 4, seconds_before: float = 0.0) -> str:
     """The outcome in one sentence.
 
     Args:
         summary: As RunDir.summary() returns it.
         digits: Of the accuracies, after the point.
+        seconds_before: What earlier attempts took.
     """
     state, evaluation = summary["state"], summary["eval"]
     where = f"step {summary['step']}" + (f" of {summary['total_steps']}" if summary["total_steps"] else "")
-    took = duration(since(summary["started"], summary["ended"]))
+    lasted = since(summary["started"], summary["ended"])
+    took = duration(None if lasted is None else seconds_before + lasted)
     change = gain(evaluation)
     reached = ""
     if change is None and evaluation["final"] is not None:
@@ -238,7 +245,7 @@ def text_summary(run: RunDir) -> str:
     """The short report: a few lines of text, without the path of the long one."""
     summary, events = run.summary(), run.events()
     evaluation = summary["eval"]
-    lines = [f"{summary['id']}: {summary['state']}", ", ".join(about(summary)), sentence(summary)]
+    lines = [f"{summary['id']}: {summary['state']}", ", ".join(about(summary)), outcome_of(run)]
     measured = [f"{which} {evaluation[which]:.4f}" for which in WHICH if evaluation[which] is not None]
     if measured:
         what_kind = "accuracy in the file" if is_replay(summary) else "test accuracy"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rl_cli.core.files import write_atomic
-from rl_cli.runs.outcome import about, rounded, sentence
+from rl_cli.runs.outcome import about, outcome_of, rounded
 from rl_cli.runs.progress import Progress, progress_of
 from rl_cli.runs.reports.charts import COLOURS
 from rl_cli.runs.reports.compare import compare, paired_sentences
@@ -47,7 +47,7 @@ def comparison(runs: Sequence[RunDir]) -> Page:
         outcome=tested[0],
         notes=compared["notes"],
         sections=[
-            Section("The runs", _runs(compared)),
+            Section("The runs", _runs(runs, compared)),
             Section("On the same test problems", [Text(said) for said in tested[1:]]),
             Section("Accuracy", _accuracies(compared, ids)),
             Section("Curves", _curves(progresses, ids)),
@@ -58,15 +58,15 @@ def comparison(runs: Sequence[RunDir]) -> Page:
     )
 
 
-def _runs(compared: dict[str, Any]) -> list[Block]:
+def _runs(runs: Sequence[RunDir], compared: dict[str, Any]) -> list[Block]:
     rows: list[list[Cell | str]] = [
         [
             str(summary["id"]),
             Cell(summary["state"], tone=STATE_TONES.get(summary["state"], "")),
             ", ".join(about(summary)),
-            sentence(summary, DIGITS),
+            outcome_of(run, DIGITS),
         ]
-        for summary in compared["runs"]
+        for run, summary in zip(runs, compared["runs"], strict=True)
     ]
     return [Table(("run", "state", "what", "outcome"), rows, kind="stacked")]
 

@@ -14,9 +14,9 @@ from rl_cli.runs.outcome import (
     checkpoints,
     gain,
     notes,
+    outcome_of,
     pick_samples,
     rounded,
-    sentence,
     text_summary,
 )
 from rl_cli.runs.progress import progress_of
@@ -87,7 +87,7 @@ def page_of(run: RunDir) -> Page:
         title=run.id,
         state=summary["state"],
         about=" · ".join(about(summary)),
-        outcome=sentence(summary, DIGITS),
+        outcome=outcome_of(run, DIGITS),
         notes=[*notes(run, state, events, DIGITS, progress), *disagreements(run)],
         sections=[
             Section("Accuracy on the test split", [] if watched else evaluations(run, summary, events)),
