@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,6 +132,12 @@ class Curve:
         end = len(self.values) - before
         return [value for value in self.values[max(0, end - count) : max(0, end)] if math.isfinite(value)]
 
+    def sampled(self, count: int, most: int) -> list[float]:
+        """The finite ones of at most `most` values, evenly spread over the newest `count`, oldest first."""
+        every = -(-min(count, len(self.values)) // most) or 1
+        picked = self.values[-1 : -count - 1 : -every]
+        return [value for value in reversed(picked) if math.isfinite(value)]
+
     def until(self, step: int, count: int) -> list[float]:
         """The finite ones of the `count` values up to and with `step`."""
         end = bisect_left(self.steps, step + 1)
@@ -162,9 +168,15 @@ class NotFinite:
 
 
 class Curves:
-    """All figures of one phase, by name."""
+    """All figures of one phase, by name.
 
-    def __init__(self) -> None:
+    Args:
+        kept: Whether a figure of that name gets a curve; of the others only `not_finite` is kept.
+    """
+
+    def __init__(self, kept: Callable[[str], bool] | None = None) -> None:
+        self._kept = kept
+        self._left_out: set[str] = set()
         self.by_name: dict[str, Curve] = {}
         self.steps = Curve()
         """Every step that has a row; its values mean nothing."""
@@ -184,17 +196,26 @@ class Curves:
             self.cut(step)
         self.steps.add(step, 0.0)
         for name, raw in figures.items():
-            if name in AXES or (value := as_number(raw)) is None:
+            if name in AXES or (value := raw if type(raw) is float else as_number(raw)) is None:
                 continue
-            if name not in self.by_name:
-                first = len(self.steps) == 1
-                self.by_name[name] = Curve(self.steps.steps if first else None)
-            self.by_name[name].add(step, value)
             if not math.isfinite(value) and all(name != one.name for one in self.not_finite):
                 self.not_finite.append(NotFinite(step, name, value))
+            if name in self._left_out:
+                continue
+            if name in self.by_name or self._new(name):
+                self.by_name[name].add(step, value)
+        rows = len(self.steps)
         for curve in self.by_name.values():
-            if curve.shares and len(curve.values) < len(self.steps):  # it has no value here
+            if curve.shares and len(curve.values) < rows:  # it has no value here
                 curve.own()
+
+    def _new(self, name: str) -> bool:
+        if self._kept and not self._kept(name):
+            self._left_out.add(name)
+            return False
+        first = len(self.steps) == 1
+        self.by_name[name] = Curve(self.steps.steps if first else None)
+        return True
 
     def cut(self, step: int) -> None:
         """Forgets every row at `step` or after it."""

@@ -23,11 +23,15 @@ class Follower:
     run that is over, only how it ended.
     An event is a row of events.jsonl ("kind": phase, evaluation, alert, warm_start, ...), or
     {"kind": "metrics", "row", "total_steps"}, or {"kind": "state", "state", "reason"} for each new state.
+
+    Args:
+        run: The run.
+        judged_only: As `Progress` has it.
     """
 
-    def __init__(self, run: RunDir) -> None:
+    def __init__(self, run: RunDir, judged_only: bool = False) -> None:
         self.run = run
-        self.progress = Progress()
+        self.progress = Progress(judged_only=judged_only)
         self._reader = Reader(run)
         self._state: tuple[str, str | None] | None = None
         self.state: State = run.state()

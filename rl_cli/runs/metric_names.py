@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from statistics import fmean
 from typing import Any
 
@@ -134,6 +134,8 @@ SOURCES: dict[str, tuple[Source, ...]] = {
 """Ours -> theirs, the most exact first."""
 PREFIXES = ("train/",)
 """What a logger puts before every name (transformers' W&B callback)."""
+FAMILIES = ("rollouts/errors", "reward/parts/")
+"""What names of ours begin with that say which one of several."""
 PART = re.compile(r"rewards/([^/]+)/mean")
 """TRL: the mean of one reward function of several."""
 
@@ -145,12 +147,10 @@ def common_row(row: Mapping[str, Any]) -> dict[str, Any]:
     better one is decided within a row.
     """
     found: dict[str, tuple[int, list[str], list[float]]] = {}
-    for name, raw in row.items():
-        known = resolve(name)
-        value = as_number(raw) if known else None
-        if known is None or value is None or known[0] in row:
+    for name, ours, rank, change in _renamed(tuple(row)):
+        value = as_number(row[name])
+        if value is None:
             continue
-        ours, rank, change = known
         best = found.get(ours)
         value = change(value) if change else value
         if best is None or rank < best[0]:
@@ -158,9 +158,23 @@ def common_row(row: Mapping[str, Any]) -> dict[str, Any]:
         elif rank == best[0]:
             best[1].append(name)
             best[2].append(value)
+    if not found:
+        return dict(row)
     used = {name for _, names, _ in found.values() for name in names}
     rest = {name: value for name, value in row.items() if name not in used}
     return {**rest, **{ours: fmean(values) for ours, (_, _, values) in found.items()}}
+
+
+def has_our_name(name: str) -> bool:
+    """Whether a figure that has gone through `common_row` is one that we know."""
+    return name in SOURCES or name.startswith(FAMILIES)
+
+
+@lru_cache(maxsize=64)
+def _renamed(names: tuple[str, ...]) -> list[tuple[str, str, int, Callable[[float], float] | None]]:
+    """(name, ours, rank, change) of those names of a row that stand for one of ours that is not in it."""
+    known = [(name, found) for name in names if (found := resolve(name))]
+    return [(name, *found) for name, found in known if found[0] not in names]
 
 
 @cache

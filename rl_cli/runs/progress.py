@@ -9,6 +9,7 @@ from typing import Any
 
 from rl_cli.core.files import tail_jsonl
 from rl_cli.runs.curves import Curve, Curves, as_number
+from rl_cli.runs.metric_names import has_our_name
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import NO_EVALUATION
 from rl_cli.runs.times import seconds_of
@@ -34,11 +35,13 @@ class Progress:
 
     Args:
         total_steps: GRPO steps that are planned.
+        judged_only: Keep no curves but those that the health rules and our own figures are about.
     """
 
-    def __init__(self, total_steps: int | None = None) -> None:
+    def __init__(self, total_steps: int | None = None, judged_only: bool = False) -> None:
         self.total_steps = total_steps
-        self.grpo, self.sft = Curves(), Curves()
+        kept = has_our_name if judged_only else None
+        self.grpo, self.sft = Curves(kept), Curves(kept)
         self.rows = 0
         """Rows that were fed."""
         self.last_row: Row = {}

@@ -31,20 +31,25 @@ class Answers:
 
     def __init__(self, output: TextIO) -> None:
         self._output = output
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[str] = []
 
-    def row(self, row: dict[str, Any]) -> None:
-        self._rows.append(row)
+    def row(self, row: dict[str, Any] | str) -> None:
+        """Takes a row, as JSON text if that is what there is."""
+        text = row if isinstance(row, str) else json.dumps(row, default=str)
+        self._rows.append(text.replace("\n", " "))
         if len(self._rows) >= ROWS_A_LINE:
             self.flush()
 
     def flush(self) -> None:
         if self._rows:
-            self.send({"rows": self._rows})
+            self._write('{"rows": [' + ",".join(self._rows) + "]}")
             self._rows = []
 
     def send(self, value: dict[str, Any]) -> None:
-        self._output.write(json.dumps(value, default=str) + "\n")
+        self._write(json.dumps(value, default=str))
+
+    def _write(self, line: str) -> None:
+        self._output.write(line + "\n")
         self._output.flush()
 
 
@@ -54,6 +59,7 @@ def main() -> int:
     os.dup2(2, 1)
     requests: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_read, args=(requests,), daemon=True).start()
+    sys.modules["numpy"] = None  # type: ignore[assignment] # 10 MB that wandb can do without
     try:
         from rl_cli.tracking.sdk import Sdk
 

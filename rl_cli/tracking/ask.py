@@ -32,7 +32,7 @@ QUERY_SECONDS = 10.0
 """What the SDK itself gives one query, where the deadline does not say less."""
 REMOVED = ("WANDB_DEBUG", "WANDB_CORE_DEBUG", "WANDB_MODE", "WANDB_SERVICE", "WANDB_RUN_ID", "WANDB_RESUME")
 """Settings of somebody's run, or (the first two) what makes wandb write the key into its logs."""
-SMALL = {"GOGC": "20", "GOMEMLIMIT": "32MiB", "MALLOC_ARENA_MAX": "1", "PYTHONMALLOC": "default"}
+SMALL = {"GOGC": "20", "GOMEMLIMIT": "32MiB", "MALLOC_ARENA_MAX": "1", "MALLOC_TRIM_THRESHOLD_": "65536"}
 """Less memory for wandb-core and the child."""
 
 
@@ -139,7 +139,7 @@ class Asker:
             with suppress(BrokenPipeError):  # it has said why, or its end is noticed below
                 _stream(child.stdin).write(request.encode())
             for line in self._lines(child, until):
-                answer = json.loads(line)
+                answer = _understood(line)
                 if "rows" in answer:
                     if on_rows:
                         on_rows(answer["rows"])
@@ -158,10 +158,6 @@ class Asker:
     def pids(self) -> list[int]:
         """The child, if there is one."""
         return [self._child.pid] if self._child else []
-
-    def restart(self) -> None:
-        """The next call starts another child: what this one has piled up in memory is given back."""
-        self._end()
 
     @contextmanager
     def _ended_unless_answered(self) -> Iterator[None]:
@@ -257,6 +253,19 @@ def bounds(deadline: float) -> dict[str, str]:
         "WANDB_X_GRAPHQL_TIMEOUT_SECONDS": f"{query:g}",
         "WANDB_HTTP_TIMEOUT": f"{max(2, round(query * 1.5))}",
     }
+
+
+def _understood(line: bytes) -> dict[str, Any]:
+    """A line of the child; rows in it are as W&B has them.
+
+    Raises:
+        WandbError: It cannot be read.
+    """
+    try:
+        answer: dict[str, Any] = json.loads(line)
+    except ValueError as error:
+        raise WandbError("bad_answer", f"W&B's rows cannot be read: {error}") from error
+    return answer
 
 
 def _stream(stream: Any) -> Any:

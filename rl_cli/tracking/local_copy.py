@@ -103,7 +103,8 @@ class LocalCopy:
             OSError: They cannot be written.
         """
         for row in rows:
-            self._take(row)
+            if isinstance(row, dict) and type(row.get("_step")) is int:
+                self._take(row)
         self._write()
 
     def close_step(self, last: bool) -> None:

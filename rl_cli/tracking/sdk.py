@@ -7,6 +7,7 @@ and may be sampled at the borders of its pages.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -18,7 +19,7 @@ from rl_cli.tracking.figures import Figures
 from rl_cli.tracking.pages import PAGE_ROWS, is_all_live, live_rows, scan_rows
 
 Row = dict[str, Any]
-Send = Callable[[Row], None]
+Send = Callable[[Row | str], None]
 
 OPERATIONS = (
     *("viewer", "projects", "runs", "run", "run_state"),
@@ -145,7 +146,13 @@ class Sdk:
         run = self._run(arguments["path"])
         described = {**self._described(run), "config": dict(run.config) if arguments.get("config") else None}
         sent = 0
-        for row in self._scan(run, arguments.get("min_step", 0), True):
+        start, last = arguments.get("min_step", 0), run.lastHistoryStep
+        found: Iterator[Row | str]
+        if last is not None and last >= start and is_all_live(run):
+            found = live_rows(run, start, last + 1)  # nobody here has to understand them
+        else:
+            found = self._scan(run, start, True)
+        for row in found:
             send(row)
             sent += 1
             if sent >= arguments.get("most", 10**9):
@@ -208,9 +215,9 @@ class Sdk:
         if last is None or last < min_step:
             return
         if is_all_live(run):
-            found = live_rows(run, min_step, last + 1)
-        else:
-            found = scan_rows(self._scan_of(run, go_on), min_step, last + 1)
+            yield from map(json.loads, live_rows(run, min_step, last + 1))
+            return
+        found = scan_rows(self._scan_of(run, go_on), min_step, last + 1)
         newest: dict[int, Row] = {}
         for row in found:
             step = row.get("_step")

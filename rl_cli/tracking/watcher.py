@@ -35,8 +35,6 @@ CONTACT_SECONDS = 45.0
 PULL_SECONDS = 120.0
 """Deadline of one look; what has come by then is kept."""
 PULL_ROWS = 20_000
-RESTART_ROWS = 10_000
-"""After so many rows the child is started anew: it has piled up memory."""
 LONGEST_PAUSE = 600.0
 
 
@@ -60,8 +58,6 @@ class Watcher:
         self._figures: dict[str, Any] = {}
         self._error: RlCliError | None = None
         self._alerts = WatchAlerts(run)
-        self._read = 0
-        """Rows that the child has read."""
         self.caught_up = threading.Event()
         """All that W&B has was read once, or W&B did not answer."""
 
@@ -136,7 +132,7 @@ class Watcher:
     def _pull_on(self, writer: StateWriter) -> None:
         copy = LocalCopy(self.run)
         remote = RemoteState(self.run, writer, copy)
-        progress, reader = Progress(), Reader(self.run)
+        progress, reader = Progress(judged_only=True), Reader(self.run)
         pause = FIRST_SECONDS
         while not self._ending.is_set():
             if not writer.folder.is_dir():
@@ -181,10 +177,6 @@ class Watcher:
         rows = int(found["sent"])
         remote.look(found, rows)
         copy.close_step(last=rows == 0 or remote.is_end)
-        self._read += rows
-        if rows < PULL_ROWS and self._read >= RESTART_ROWS:
-            self._asker.restart()
-            self._read = 0
         return rows
 
 

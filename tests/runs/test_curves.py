@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rl_cli.runs.curves import Curve, Curves
+from rl_cli.runs.progress import Progress
 
 points = st.lists(st.tuples(st.integers(0, 40), st.floats(allow_nan=True, allow_infinity=True)))
 
@@ -68,3 +69,12 @@ def test_figures_of_every_step_share_its_steps_and_those_with_gaps_have_their_ow
     curves["always"].put(-5, 9.0)
     assert curves["always"].best() == (-5, 9.0)
     assert curves.steps.steps[0] != -5
+
+
+def test_curves_that_nobody_asks_for_are_left_out_but_not_what_is_not_finite_in_them() -> None:
+    progress = Progress(judged_only=True)
+    rows = [{"step": i, "reward/mean": 0.1 * i, "odd": 1.0, "rollouts/errors/slow": 1.0} for i in range(3)]
+    progress.feed([{"phase": "grpo", **row} for row in [*rows, {"step": 3, "odd": "NaN"}]], [])
+    assert set(progress.grpo.by_name) == {"reward/mean", "rollouts/errors/slow"}
+    assert [(one.step, one.name) for one in progress.grpo.not_finite] == [(3, "odd")]
+    assert progress.step == 3
