@@ -23,7 +23,7 @@ from rl_cli.core.processes import ProcessIdentity, kill_tree, marked_processes
 from rl_cli.runs.checkpoints import FOLDER, WRITING
 from rl_cli.runs.retention import to_remove
 from rl_cli.runs.run_dir import RunDir
-from rl_cli.runs.state_file import OVER, is_over, read_state
+from rl_cli.runs.state_file import OVER, WATCHED, is_over, read_state
 from rl_cli.runs.store import runs_folder
 from rl_cli.runs.times import since
 
@@ -89,6 +89,8 @@ def whole_run(run: RunDir) -> list[Leftover]:
         over = is_over(state)
         why = f"it is {state['state']}" + (f": {state['reason']}" if state.get("reason") else "")
         hint = f"if nothing of it runs anywhere, delete {run.path}" if over else f"rl-cli runs stop {run.id}"
+        if state.get("backend") == WATCHED:
+            hint = f"end whatever watches it; `rl-cli runs show {run.id}` asks W&B how it is"
         raise BadUsage(f"{run.id} cannot be removed: {why}", hint)
     what = f"{state['state']}, step {state.get('step') or 0}, with its checkpoints"
     found = [Leftover("run", run.id, what, run.path, bytes=_size(run.path))]

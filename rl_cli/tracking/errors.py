@@ -17,7 +17,7 @@ HINTS = {
     "down": "check the network and WANDB_BASE_URL; local runs and their files do not depend on it",
     "slow": "try again later; local runs and their files do not depend on it",
     "bad_answer": "is WANDB_BASE_URL a W&B server? try again later",
-    "not_installed": "pip install 'wandb>=0.31'",
+    "not_installed": "pip install 'wandb>=0.31,<0.32'",
 }
 
 

@@ -36,6 +36,8 @@ PULL_SECONDS = 120.0
 """Deadline of one look; what has come by then is kept."""
 PULL_ROWS = 20_000
 LONGEST_PAUSE = 600.0
+REFRESH_SECONDS = 150.0
+"""For one look at all that is new, by whoever cannot go on without."""
 
 
 class Watcher:
@@ -180,7 +182,7 @@ class Watcher:
         return rows
 
 
-def refresh(run: RunDir, seconds: float = 150.0) -> str | None:
+def refresh(run: RunDir, seconds: float = REFRESH_SECONDS) -> str | None:
     """Looks at W&B once, so that the files of a watched run say how it is now; nothing for any other run.
 
     Returns:
@@ -228,7 +230,7 @@ def watched(
 
 @asynccontextmanager
 async def watching(run: RunDir, every: float = LIVE_SECONDS) -> AsyncIterator[None]:
-    """As `watched`, for an event loop.
+    """As `watched`, for an event loop. A run that was over is looked at first: it may go on by now.
 
     Raises:
         WandbError: As `Watcher.start`.
@@ -239,6 +241,8 @@ async def watching(run: RunDir, every: float = LIVE_SECONDS) -> AsyncIterator[No
     watcher = Watcher(run, every)
     try:
         await asyncio.to_thread(watcher.start)
+        if is_over(run.state()):
+            await asyncio.to_thread(watcher.caught_up.wait, REFRESH_SECONDS)
         yield
     finally:
         await asyncio.to_thread(watcher.stop)
