@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from tests.wandb_server.somebody import curve, log, plant_run
 NAME = "wandb:team/rl/abc123"
 
 
-def test_watch_show_stop_and_list_a_run_of_somebody_else(home: Path, tmp_path: Path) -> None:
+def test_watch_leave_show_and_stop_a_run_of_somebody_else(home: Path, tmp_path: Path) -> None:
     with WandbServer() as server:
         record = plant_run(server, curve(12))
         environment = {**server.environment, "RL_CLI_HOME": str(home), "HOME": str(tmp_path)}
@@ -22,21 +23,24 @@ def test_watch_show_stop_and_list_a_run_of_somebody_else(home: Path, tmp_path: P
         with path.open("w") as out:
             words = command("runs", "watch", NAME, "--json")
             watch = subprocess.Popen(words, env={**os.environ, **environment}, stdout=out)
-            until(lambda: "running" in path.read_text(), 90)
+            until(lambda: '"metrics"' in path.read_text(), 90)
+            watch.send_signal(signal.SIGINT)
+            assert watch.wait(30) == 130
+            server.requests.clear()
+            log(server, record, curve(3, start=12))
+            watch = subprocess.Popen(words, env={**os.environ, **environment}, stdout=out)
+            until(lambda: '"step": 14' in path.read_text(), 90)
+            pages = [one for _, one, _ in server.requests if one == "HistoryPage"]
+            assert len(pages) == 1  # what was read before Ctrl-C is not read again
             stopped = rl_cli("runs", "stop", NAME, "--reason", "enough", **environment)
             assert stopped.code == 0, stopped.err
             assert "a request" in stopped.out
             assert record.stopped
-            log(server, record, curve(3, start=12))
             record.state = "killed"
             assert watch.wait(120) == 0
         assert "W&B says killed" in path.read_text()
         shown = rl_cli("runs", "show", NAME, "--json", **environment).rows()[0]
         assert (shown["step"], shown["state"], shown["backend"]) == (14, "stopped", "wandb")
-        wrong = rl_cli("runs", "watch", "wandb:team/rl/abc12", **environment)
-        assert (wrong.code, "nearest: abc123" in wrong.err) == (2, True)
     old = rl_cli("runs", "show", NAME, **environment)
     assert old.code == 0
     assert "may be old" in old.err
-    listed = rl_cli("runs", "list", "--json", **environment).rows()
-    assert [one["id"] for one in listed] == ["wandb-team-rl-abc123"]

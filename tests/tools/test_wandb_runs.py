@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.tools.calls import call, context, error
-from tests.tracking.kit import use
+from tests.tracking.kit import Kept, use
 from tests.wandb_server.faults import Fault
 from tests.wandb_server.server import WandbServer
 from tests.wandb_server.somebody import curve, plant_run
@@ -20,11 +20,24 @@ from tools.dispatcher import ApprovalRequest, CallContext, Verdict, tool_schemas
 RUN = {"run": "team/rl/abc123"}
 
 
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WandbServer]:
+@pytest.fixture(scope="module")
+def shared() -> Iterator[tuple[WandbServer, Kept]]:
     with WandbServer() as server:
-        use(server, monkeypatch, tmp_path)
-        yield server
+        kept = Kept()
+        yield server, kept
+        kept.end()
+
+
+@pytest.fixture
+def server(
+    shared: tuple[WandbServer, Kept], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[WandbServer]:
+    server, kept = shared
+    use(server, monkeypatch, tmp_path)
+    monkeypatch.setattr("rl_cli.tracking.ask.Asker", lambda: kept)
+    yield server
+    server.heal()
+    server.runs.clear()
 
 
 def asked(approve: bool = True) -> tuple[CallContext, list[ApprovalRequest]]:
@@ -54,8 +67,8 @@ def test_runs_are_listed_described_and_compared(server: WandbServer) -> None:
 
 
 def test_a_history_is_exact_or_says_why_not(server: WandbServer) -> None:
-    rows = curve(2000)
-    rows[1234]["train/reward"] = 7.0
+    rows = curve(1200)
+    rows[1034]["train/reward"] = 7.0
     plant_run(server, [{**row, "val": 1.0} if i % 10 == 0 else row for i, row in enumerate(rows)])
     given = context(toolsets=("wandb",))
     found = call(
@@ -63,8 +76,8 @@ def test_a_history_is_exact_or_says_why_not(server: WandbServer) -> None:
     )
     assert found["exact"] is True
     reward = found["metrics"]["train/reward"]
-    assert (reward["count"], reward["max"], len(reward["points"])) == (2000, [1234, 7.0], 5)
-    assert found["metrics"]["val"]["count"] == 200
+    assert (reward["count"], reward["max"], len(reward["points"])) == (1200, [1034, 7.0], 5)
+    assert found["metrics"]["val"]["count"] == 120
     assert "train/loss" in found["never_logged"]["train/los"]
     server.only_run().history.clear()
     empty = call("wandb_get_history", {**RUN, "metrics": ["train/reward"]}, given)

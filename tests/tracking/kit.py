@@ -7,6 +7,7 @@ from typing import Any
 
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.tracking_file import recorded
+from rl_cli.tracking.ask import Asker
 from rl_cli.tracking.rows import Key, key_of, key_of_logged
 from tests.runs.kit import identity, until
 from tests.wandb_server.server import WandbServer
@@ -17,6 +18,16 @@ def use(server: WandbServer, monkeypatch: Any, folder: Path) -> None:
     for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("HOME", str(folder))
+
+
+class Kept(Asker):
+    """Its child answers the questions of several tests: starting one takes a second."""
+
+    def close(self) -> None:
+        """Keeps the child; `end` ends it."""
+
+    def end(self) -> None:
+        super().close()
 
 
 def wanted(run: RunDir) -> set[Key]:
