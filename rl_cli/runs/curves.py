@@ -196,6 +196,8 @@ class Curves:
             self.cut(step)
         self.steps.add(step, 0.0)
         for name, raw in figures.items():
+            if name in self._left_out and type(raw) is float and math.isfinite(raw):
+                continue
             if name in AXES or (value := raw if type(raw) is float else as_number(raw)) is None:
                 continue
             if not math.isfinite(value) and all(name != one.name for one in self.not_finite):

@@ -12,8 +12,7 @@ def now_text() -> str:
 
 def time_text(seconds: float) -> str:
     """Unix time as text."""
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def seconds_of(text: str | None) -> float | None:
