@@ -157,8 +157,9 @@ def test_a_wrong_key_is_told_as_such(
     runs: Path, server: WandbServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "f" * 40)
-    run = start(runs, [steps(60, every=0.2)], tracking={"wandb": "live"})
+    run = start(runs, [steps(5000, every=0.05)], tracking={"wandb": "live"})
     until(lambda: tracking(run).get("state") == "unauthorised", 60)
+    run.request_stop("test", "enough")
     until_over(run, 60)
     until_left_alone(run)
     code, synced = sync(run)
