@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from rl_cli.runs.progress import Progress
-from rl_cli.runs.rules import budgets, machine, policy, reward, rollouts, stops
+from rl_cli.runs.rules import budgets, flat, leap, machine, policy, reward, rollouts, stops
 from rl_cli.runs.rules.view import Finding, Limits, Room, Rule, View
 
 __all__ = [
@@ -37,8 +37,8 @@ ALWAYS: tuple[Rule, ...] = (
     *(rollouts.rollout_errors, policy.logprob_mismatch),
 )
 LEARNING: tuple[Rule, ...] = (
-    *(reward.reward_falling, reward.validation_falling, reward.no_gain, reward.reward_plateau),
-    *(reward.reward_jump, policy.entropy_collapse, policy.entropy_explosion, policy.kl_high),
+    *(reward.reward_falling, reward.validation_falling, flat.no_gain, flat.reward_plateau),
+    *(leap.reward_jump, policy.entropy_collapse, policy.entropy_explosion, policy.kl_high),
     *(policy.clip_saturated, policy.gradient_spike, rollouts.low_signal, rollouts.clipped),
     *(rollouts.length_blowup, rollouts.length_collapse, rollouts.repetition, rollouts.format_gaming),
     machine.slow,

@@ -2,23 +2,31 @@
 
 `failing(kind, seed)` is `healthy(seed)` with one thing that goes wrong from some step on; `checks(run)` gives
 the views that the rules see, one for each row and each heartbeat. Used by the tests and by whoever tunes a
-rule: it must not be tuned to please one.
+rule: it must not be tuned to please one. A failure is one that a person sees in the curve: where the scatter
+of a run hides it, or the run has no room for it, another run is taken.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import count
 
 from rl_cli.runs.health import Limits, View, view_of
 from rl_cli.runs.progress import Progress
 from rl_cli.runs.rules.view import Room
-from rl_cli.runs.synthetic_healthy import TRAINERS, SyntheticRun, healthy
+from rl_cli.runs.synthetic_healthy import TRAINERS, SyntheticRun, healthy, scatter_of
 
 __all__ = ["FAILURES", "HARD", "SyntheticRun", "checks", "failing", "healthy"]
 
 KEPT_SAMPLES = 64
 HEARTBEAT_SECONDS = 60.0
+OTHERS = 10_000_000
+"""From a seed to that of the run that is taken instead."""
+
+
+class Unseen(Exception):
+    """Nobody would see this failure in this run."""
 
 
 def failing(kind: str, seed: int) -> SyntheticRun:
@@ -28,16 +36,27 @@ def failing(kind: str, seed: int) -> SyntheticRun:
         kind: One of FAILURES.
         seed: The same seed gives the same run.
     """
+    for attempt in count():
+        run = _healthy_for(kind, seed + attempt * OTHERS)
+        run.kind = kind
+        run.begins = max(25, round(run.steps * run.random.uniform(0.35, 0.7)))
+        try:
+            FAILURES[kind][1](run)
+        except Unseen:
+            continue
+        run.seed = seed
+        return run
+    raise AssertionError
+
+
+def _healthy_for(kind: str, seed: int) -> SyntheticRun:
+    """One whose trainer logs what the failure shows in."""
     offers = [trainer for trainer, lacks in TRAINERS.items() if NEEDS.get(kind) not in lacks]
     if kind == "repetition":
         offers = ["own"]  # nobody else shows samples
     if kind == "logprob_mismatch":
         offers.remove("own")  # it does not always log one
-    run = healthy(seed, trainer=offers[seed % len(offers)])
-    run.kind = kind
-    run.begins = max(25, round(run.steps * run.random.uniform(0.35, 0.7)))
-    FAILURES[kind][1](run)
-    return run
+    return healthy(seed, trainer=offers[seed % len(offers)])
 
 
 def checks(run: SyntheticRun, limits: Limits | None = None) -> Iterator[tuple[int, View]]:
@@ -95,8 +114,19 @@ def _flat_reward(run: SyntheticRun) -> None:
     for i in range(run.begins, len(run.rows)):
         gone = run.level[i] - shift
         run.rows[i]["reward/mean"] -= run.span * gone
-        if "accuracy/validation" in run.rows[i]:
-            run.rows[i]["accuracy/validation"] = max(0.0, run.rows[i]["accuracy/validation"] - gone)
+        for name in ("accuracy/validation", "reward/parts/correct"):
+            if name in run.rows[i]:
+                run.rows[i][name] = max(0.0, run.rows[i][name] - gone)
+
+
+def _deviation(run: SyntheticRun) -> float:
+    """The standard deviation of one step's reward, where the failure begins."""
+    return run.span * scatter_of(run.level[run.begins - 1], run.batch_size, alike=2.0)
+
+
+def _need(seen: bool) -> None:
+    if not seen:
+        raise Unseen
 
 
 def _not_finite(run: SyntheticRun) -> None:
@@ -126,16 +156,22 @@ def _no_signal(run: SyntheticRun) -> None:
 
 
 def _collapse(run: SyntheticRun) -> None:
+    """The policy breaks: the reward loses half of its level or more, down to nothing."""
     before = [row["reward/mean"] for row in run.rows[run.begins - 10 : run.begins]]
     usual, lowest = sum(before) / len(before), min(row["reward/mean"] for row in run.rows)
-    keep = run.random.uniform(0.0, 0.5)
+    keep, left = run.random.uniform(0.0, 0.5), len(run.rows) - run.begins
+    end = min(lowest, 0.0) + keep * (usual - min(lowest, 0.0))
+    _need(usual - end > 5 * _deviation(run))
     _flat_reward(run)
-    _slide(run, "reward/mean", min(lowest, 0.0) + keep * (usual - min(lowest, 0.0)), 3, 40)
+    _slide(run, "reward/mean", end, 3, min(40, left // 2))
 
 
 def _plateau(run: SyntheticRun) -> None:
-    rng = run.random
-    run.begins = round(run.steps * rng.uniform(0.15, 0.35))
+    """The reward rose, and stands still, far from solved, with most of the steps still to come."""
+    run.begins = round(run.steps * run.random.uniform(0.15, 0.3))
+    rise = run.span * (run.level[run.begins - 1] - run.level[0])
+    _need(run.level[run.begins - 1] < 0.7 and rise > 0.1 * run.span)
+    _need(rise > 8 * _deviation(run) * math.sqrt(60 / run.steps))
     _flat_reward(run)
     run.begins += math.ceil(max(50, 0.4 * run.steps))
 
@@ -166,9 +202,12 @@ def _mismatch(run: SyntheticRun) -> None:
 
 
 def _overfit(run: SyntheticRun) -> None:
+    """Validation accuracy falls while the reward goes on rising."""
     rng, every = run.random, max(5, run.steps // 12)
-    fall, width = rng.uniform(0.15, 0.4), rng.uniform(0.015, 0.04)
+    width = rng.uniform(0.015, 0.04)
+    fall = max(rng.uniform(0.15, 0.4), 5 * width)
     run.begins = run.begins // every * every + every - 1
+    _need(run.level[run.begins] > fall + 0.05 and run.begins + 4 * every < run.steps)
     for i, row in enumerate(run.rows):
         row.pop("accuracy/validation", None)
         if (i + 1) % every == 0:
@@ -178,12 +217,13 @@ def _overfit(run: SyntheticRun) -> None:
 
 
 def _jump(run: SyntheticRun) -> None:
+    """The reward leaps most of the way to the highest there is: no learning does that in three steps."""
     top = {1.0: 1.0, 2.0: 1.0, 10.0: 10.0}[run.span]
-    run.begins = max(
-        25, round(run.steps * run.random.uniform(0.2, 0.4))
-    )  # there is something left to leap to
-    now = run.rows[run.begins - 1]["reward/mean"]
-    _slide(run, "reward/mean", now + run.random.uniform(0.6, 1.0) * (top - now), 1, 3)
+    run.begins = max(25, round(run.steps * run.random.uniform(0.2, 0.5)))
+    now = top - run.span * (1 - run.level[run.begins - 1])
+    leap = run.random.uniform(0.6, 1.0) * (top - now)
+    _need(leap > max(0.25 * run.span, 6 * _deviation(run)))
+    _slide(run, "reward/mean", now + leap, 1, 3)
 
 
 def _loops(run: SyntheticRun) -> None:
@@ -195,8 +235,10 @@ def _loops(run: SyntheticRun) -> None:
 
 
 def _gaming(run: SyntheticRun) -> None:
-    _slide(run, "reward/parts/correct", 0.4 * run.rows[run.begins - 1]["reward/parts/correct"], 5, 30)
-    _slide(run, "reward/parts/format", 1.0, 5, 30)
+    right = run.level[run.begins - 1]
+    _need(0.6 * right > max(0.15, 5 * _deviation(run) / run.span))
+    _slide(run, "reward/parts/correct", 0.4 * right, 5, min(30, (run.steps - run.begins) // 2))
+    _slide(run, "reward/parts/format", 1.0, 5, 15)
 
 
 def _errors(run: SyntheticRun) -> None:

@@ -16,6 +16,9 @@ WINDOW = 5
 """Points that a level is the median of."""
 HISTORY = 200
 """Points that a trend is looked for in, at most."""
+USUAL_NOISE, NOISE_COUNT = 0.04, 4
+MOST_NOISE = 0.065
+"""Accuracies are not taken to scatter by more: on 64 problems they do."""
 
 
 def level(curve: Curve, count: int = WINDOW, before: int = 0) -> float | None:
@@ -68,6 +71,32 @@ def scale(curve: Curve) -> float:
     if highest is None or lowest is None:
         return 0.0
     return highest[1] if lowest[1] >= 0 else highest[1] - lowest[1]
+
+
+def up_to_one(curve: Curve, bottom: float = 0.0) -> bool:
+    """Whether all values were between `bottom` and 1."""
+    best, lowest = curve.best(), curve.lowest()
+    return best is not None and lowest is not None and best[1] <= 1 and lowest[1] >= bottom
+
+
+def accuracy_noise(values: Sequence[float]) -> float:
+    """The standard deviation of one validation, from how it scatters about its trend.
+
+    |a - 2b + c| of three in a row has the mean 1.95 s. A few say little: they count beside NOISE_COUNT that
+    scatter as 128 problems do.
+    """
+    bends = [abs(a - 2 * b + c) / 1.95 for a, b, c in zip(values, values[1:], values[2:], strict=False)]
+    squares = NOISE_COUNT * USUAL_NOISE**2 + len(bends) * (fmean(bends) if bends else 0.0) ** 2
+    return min(MOST_NOISE, math.sqrt(squares / (NOISE_COUNT + len(bends))))
+
+
+def better(accuracies: Sequence[float]) -> bool:
+    """Whether the second half of the validations is above the first, by more than they scatter."""
+    half = len(accuracies) // 2
+    if not half:
+        return False
+    gain = fmean(accuracies[-half:]) - fmean(accuracies[:half])
+    return gain > 0.02 + 1.5 * accuracy_noise(accuracies) * math.sqrt(2 / half)
 
 
 def rise(values: Sequence[float]) -> tuple[float, float]:
