@@ -152,6 +152,8 @@ class Watcher:
                 pause = min(LONGEST_PAUSE, max(pause * 2, error.retry_after or 0.0))
                 self._ending.wait(pause)
                 continue
+            if remote.is_end:
+                self._asker.rest()  # what is left to do needs the memory: the report
             self._alerts.quiet_seconds = remote.quiet_seconds
             self._alerts.running_seconds = remote.running_seconds
             if not self._elsewhere:
