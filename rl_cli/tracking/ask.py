@@ -32,7 +32,7 @@ QUERY_SECONDS = 10.0
 """What the SDK itself gives one query, where the deadline does not say less."""
 REMOVED = ("WANDB_DEBUG", "WANDB_CORE_DEBUG", "WANDB_MODE", "WANDB_SERVICE", "WANDB_RUN_ID", "WANDB_RESUME")
 """Settings of somebody's run, or (the first two) what makes wandb write the key into its logs."""
-SMALL = {"GOGC": "20", "GOMEMLIMIT": "32MiB", "MALLOC_ARENA_MAX": "1", "MALLOC_TRIM_THRESHOLD_": "65536"}
+SMALL = {"GOGC": "60", "GOMEMLIMIT": "32MiB", "MALLOC_ARENA_MAX": "1", "MALLOC_TRIM_THRESHOLD_": "65536"}
 """Less memory for wandb-core and the child."""
 
 
