@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable
 from typing import Any, get_args
 
@@ -39,6 +40,9 @@ DECIDE: dict[str, Any] = {
         },
     },
 }
+
+_FENCED = re.compile(r"\A```[a-z]*\s*\n(.*)\n\s*```\Z", re.DOTALL)
+"""A block of code, as models wrap JSON in."""
 
 log = logging.getLogger(__name__)
 
@@ -102,18 +106,20 @@ def judge_request(digest: str, request: str = "") -> list[Message]:
 
 
 def read_decision(message: Message, by: str) -> Decision | None:
-    """The decision in a model's answer: its call of `decide`, else a JSON object in its text."""
-    texts = [c["function"]["arguments"] for c in message.get("tool_calls", []) if _is_decide(c)]
-    content = message["content"] or ""
-    texts.append(content[content.find("{") : content.rfind("}") + 1])
-    for text in texts:
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict) and (decision := _decision(value, by)):
-            return decision
-    return None
+    """The decision in a model's answer: its one call, of `decide`, else text that is nothing but its JSON.
+
+    Prose is never searched for one: what a model quotes or refuses is not what it decides.
+    """
+    calls = message.get("tool_calls") or []
+    if calls:
+        text = calls[0]["function"]["arguments"] if len(calls) == 1 and _is_decide(calls[0]) else ""
+    else:
+        text = _FENCED.sub(r"\1", (message["content"] or "").strip())
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return _decision(value, by) if isinstance(value, dict) else None
 
 
 def _is_decide(call: Any) -> bool:
@@ -126,5 +132,7 @@ def _decision(value: dict[str, Any], by: str) -> Decision | None:
     if chosen is None:
         return None
     why = one_line(reason, LONGEST_REASON) if isinstance(reason, str) else ""
+    if not why:
+        return None
     said = head(message.strip(), LONGEST_MESSAGE) if isinstance(message, str) else ""
-    return Decision(chosen, why or "no reason was given", said, by)
+    return Decision(chosen, why, said, by)
