@@ -13,6 +13,7 @@ import typer
 from rl_cli.cli.app import JsonOption, run_async, single
 from rl_cli.cli.ask import AddressOption, ModelOption
 from rl_cli.cli.event_lines import progress_line
+from rl_cli.core.cuts import one_line
 from rl_cli.core.json_text import to_json
 from rl_cli.core.printable import printable
 from rl_cli.core.redaction import redact
@@ -122,7 +123,18 @@ def _json_line(run_id: str, event: dict[str, Any]) -> None:
 def _text_line(run_id: str, event: dict[str, Any]) -> None:
     from rl_cli.runs.times import now_text
 
-    line = progress_line(event) or f"{event['kind']}: {event.get('what') or event.get('message') or ''}"
-    text = "  ".join(part for part in (now_text()[:19] + "Z", run_id, line) if part)
+    when = str(event.get("time") or now_text())
+    text = "  ".join(part for part in (when[:19] + "Z", run_id, event_text(event)) if part)
     with suppress(BrokenPipeError):
         print(printable(text.rstrip(": ")), flush=True)
+
+
+def event_text(event: dict[str, Any]) -> str:
+    """An event on one line, with its reason where it has one."""
+    line, said = progress_line(event), event.get("what") or event.get("message") or ""
+    if event["kind"] == "live":
+        return str(said)
+    if event["kind"] == "decision" and line is None:
+        by, reason = event.get("by"), event.get("reason")
+        return one_line(f"decision ({by}): {said}" + (f", {reason}" if reason else ""), 400)
+    return line or f"{event['kind']}: {said}"

@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from rl_cli.core.errors import RlCliError
+from rl_cli.monitoring.endings import Endings
 from rl_cli.monitoring.heartbeat import write_heartbeat
 from rl_cli.monitoring.jobs import Beat, Jobs
 from rl_cli.monitoring.live_runs import LiveRuns, is_orphan
 from rl_cli.monitoring.watching import Watched, decide, watch
 from rl_cli.runs.due_checks import NEEDS_PERSON, DueChecks
 from rl_cli.runs.launch import attach_run
-from rl_cli.runs.monitor import check_now
+from rl_cli.runs.monitor import check_now, next_check_seconds
 from rl_cli.runs.outcome import is_incomplete, outcome_of
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import State, is_over
 from rl_cli.runs.store import runs_folder
-from rl_cli.runs.times import now_text, time_text
+from rl_cli.runs.times import duration, now_text, time_text
 from rl_cli.tracking.watcher import refresh, watching
 from tools.spec import Judge
 
@@ -35,7 +36,8 @@ TOLD = ("alert", "decision", "state", "checks_missed")
 
 JudgeOf = Callable[[RunDir], Judge | None]
 Tell = Callable[[str, dict[str, Any]], None]
-"""Receives a run's id and an event: of it (see `Follower`), or of the monitor (trouble, attached, end)."""
+"""Receives a run's id and an event: of it (see `Follower`), or of the monitor (trouble, attached, live,
+end)."""
 
 
 class Host:
@@ -54,13 +56,18 @@ class Host:
         self.attaching = Jobs(self._attach, self._trouble, again_seconds=ATTACH_AGAIN_SECONDS)
         self._live = LiveRuns(home)
         self._checks: dict[str, DueChecks] = {}
+        self._endings = Endings(home)
+        self._ended: dict[str, State] = {}
+        """Over, and not looked at since."""
 
     async def run(self) -> None:
         """Until it is cancelled."""
         try:
             while True:
                 live = await asyncio.to_thread(self._live.find)
+                self._ended |= self._live.ended
                 self.jobs.keep(live)
+                await asyncio.to_thread(self._tell_ends)
                 self.attaching.keep(run_id for run_id, state in live.items() if is_orphan(state))
                 await asyncio.to_thread(self._beat, live)
                 await asyncio.sleep(SCAN_SECONDS)
@@ -68,32 +75,36 @@ class Host:
             await self.jobs.close()
             await self.attaching.close()
             with suppress(OSError):
-                write_heartbeat(self.home, self.started, ended=now_text(), runs={})
+                write_heartbeat(self.home, self.started, ended=now_text(), runs={}, **self._endings.to_dict())
 
     async def once(self) -> bool:
-        """Takes what is due now, run by run, and acts on it.
+        """Takes what is due now, run by run, and acts on it; tells each end that was not told yet.
 
         Returns:
             Whether a run needs a person.
         """
         needed = False
-        for run_id, state in (await asyncio.to_thread(self._live.find, over_too=True)).items():
-            try:
-                needed = await self._once(self._run(run_id), state) or needed
-            except (RlCliError, OSError, ValueError) as error:
-                self._trouble(run_id, str(error))
-                needed = True
+        try:
+            for run_id, state in (await asyncio.to_thread(self._live.find, over_too=True)).items():
+                try:
+                    needed = await self._once(self._run(run_id), state) or needed
+                except (RlCliError, OSError, ValueError) as error:
+                    self._trouble(run_id, str(error))
+                    needed = True
+        finally:
+            self._endings.save()
         return needed
 
     async def _once(self, run: RunDir, state: State) -> bool:
         if is_orphan(state):
             await self._attach(run.id, lambda: None)
-        checks = await asyncio.to_thread(DueChecks, run)
-        if is_over(state) and not (checks.begun and await asyncio.to_thread(checks.take_end)):
-            return False
+        news = self._endings.is_news(run.id, state)
+        if is_over(state) and not (await asyncio.to_thread(_ends_judged, run)):
+            return news and await asyncio.to_thread(self._tell_end, run, state)
         await asyncio.to_thread(refresh, run)
         outcome = await asyncio.to_thread(check_now, run)
         if outcome is None:
+            await asyncio.to_thread(self._tell_live, run)
             return False
         decision = await decide(run, outcome, self.judge_of(run), BY)
         return self._conclude(run, Watched(outcome, decision))
@@ -123,8 +134,7 @@ class Host:
         """Leaves word for the person where one is needed; returns whether one is."""
         outcome, decision = watched.outcome, watched.decision
         if outcome.why == "end":
-            self.tell(run.id, {"kind": "end", "message": outcome_of(run)})
-            return is_incomplete(outcome.state)
+            return self._tell_end(run, outcome.state)
         if decision is None or decision.what not in ("ask", "change"):
             return False
         run.append_event(
@@ -136,6 +146,30 @@ class Host:
             figures={"decision": decision.what},
         )
         return True
+
+    def _tell_ends(self) -> None:
+        """Of runs that were over before anybody attended to them, or whose task failed."""
+        for run_id, state in list(self._ended.items()):
+            job = self.jobs.jobs.get(run_id)
+            if job and not job.task.done():
+                continue
+            del self._ended[run_id]
+            if self._endings.is_news(run_id, state):
+                self._tell_end(self._run(run_id), state)
+
+    def _tell_end(self, run: RunDir, state: State) -> bool:
+        """Returns whether a person is needed."""
+        self._endings.told(run.id, state)
+        event = {"kind": "end", "message": outcome_of(run)}
+        self.tell(run.id, {**event, **({"time": state["ended"]} if state.get("ended") else {})})
+        return is_incomplete(state)
+
+    def _tell_live(self, run: RunDir) -> None:
+        state, left = run.state(), next_check_seconds(run)
+        of = f"/{state['total_steps']}" if state.get("total_steps") else ""
+        check = "no check is due yet" if left is None else f"next check in {duration(left)}"
+        message = f"{state['state']}, step {state.get('step') or 0}{of}, {check}"
+        self.tell(run.id, {"kind": "live", "message": message})
 
     def _trouble(self, run_id: str, what: str) -> None:
         self.tell(run_id, {"kind": "trouble", "what": what})
@@ -154,4 +188,10 @@ class Host:
             job = self.jobs.jobs.get(run_id)
             runs[run_id] = {**found, "trouble": job.trouble if job else None}
         self._checks = {run_id: checks for run_id, checks in self._checks.items() if run_id in live}
-        write_heartbeat(self.home, self.started, runs=runs)
+        write_heartbeat(self.home, self.started, runs=runs, **self._endings.to_dict())
+
+
+def _ends_judged(run: RunDir) -> bool:
+    """Whether somebody judges this run, and its end falls to us."""
+    checks = DueChecks(run)
+    return checks.begun and checks.take_end()

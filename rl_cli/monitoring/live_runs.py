@@ -17,10 +17,13 @@ class LiveRuns:
     def __init__(self, home: Path) -> None:
         self._folder = runs_folder(home)
         self._over: dict[str, int] = {}
+        self.ended: dict[str, State] = {}
+        """Runs that the last `find` saw to be over for the first time."""
 
     def find(self, over_too: bool = False) -> dict[str, State]:
         """Run id -> state: of those that run, or whose trainer does; with `over_too` of all that ever did."""
         found: dict[str, State] = {}
+        self.ended = {}
         names = [entry.name for entry in self._folder.iterdir()] if self._folder.is_dir() else []
         for name in sorted(names):
             changed = _changed(self._folder / name / "state.json")
@@ -30,7 +33,7 @@ class LiveRuns:
             if state["state"] in LIVE or not (is_over(state) or state["state"] == "created") or over_too:
                 found[name] = state
             elif is_over(state):
-                self._over[name] = changed
+                self._over[name], self.ended[name] = changed, state
         return found
 
 

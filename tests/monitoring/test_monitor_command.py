@@ -135,3 +135,41 @@ def test_a_run_whose_supervisor_was_killed_gets_another_one(runs: Path, monitors
 def test_a_model_without_a_key_is_refused_at_once(runs: Path) -> None:
     told = rl_cli("monitor", "--model", "openai/some-model")
     assert (told.code, "OPENAI_API_KEY" in told.err) == (2, True)
+
+
+FAILS = [steps(3, **LEARNS), {"fail": "no more data"}]
+
+
+def test_once_tells_each_end_once_also_where_nobody_had_judged_the_run(runs: Path) -> None:
+    run = start(runs, FAILS)
+    until_over(run)
+    assert not (run.path / "checks.json").exists()
+    first = rl_cli("monitor", "--once", "--json")
+    assert (first.code, [(row["run"], row["kind"]) for row in first.rows()]) == (1, [(run.id, "end")])
+    assert first.rows()[0]["time"] == run.state()["ended"]
+    again = rl_cli("monitor", "--once", "--json")
+    assert (again.code, again.rows()) == (0, [])
+
+
+def test_once_says_of_a_live_run_when_its_check_is_and_tells_a_kill_before_it(runs: Path) -> None:
+    run = start(runs, LONG, {"first_check_seconds": 3600})
+    until_state(run, "running")
+    live = rl_cli("monitor", "--once")
+    assert live.code == 0
+    assert f"{run.id}  running, step " in live.out
+    assert "next check in 59 min" in live.out or "next check in 1 h" in live.out
+    os.kill(identity(run, "trainer").pid, signal.SIGKILL)
+    until_over(run)
+    assert rl_cli("monitor", "--once").code == 1
+
+
+def test_the_monitor_tells_of_a_run_that_failed_before_its_first_look(
+    runs: Path, monitors: list[Monitor]
+) -> None:
+    run = start(runs, FAILS)
+    until_over(run)
+    monitors.append(Monitor())
+    until(lambda: run.id in (read_json(runs / "monitor.json") or {}).get("told", {}), 60)
+    _, rows = monitors[0].end()
+    assert [row["run"] for row in rows if row["kind"] == "end"] == [run.id]
+    assert rl_cli("monitor", "--once").code == 0  # it has been told
