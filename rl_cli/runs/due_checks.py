@@ -117,7 +117,11 @@ class DueChecks:
         with self._locked():
             taken = self._taken(self.run.state())
             new = alerts[taken["alerts"] :]
-            worth = [alert for alert in new if alert.get("rule") != NEEDS_PERSON]
+            worth = [
+                alert
+                for alert in new
+                if alert.get("rule") != NEEDS_PERSON and alert.get("severity") != "info"
+            ]
             if new:
                 self._write({**taken, "alerts": len(alerts)}, hold and bool(worth))
             return worth

@@ -173,7 +173,7 @@ def _plateau(run: SyntheticRun) -> None:
     _need(run.level[run.begins - 1] < 0.7 and rise > 0.1 * run.span)
     _need(rise > 8 * _deviation(run) * math.sqrt(60 / run.steps))
     _flat_reward(run)
-    run.begins += math.ceil(max(50, 0.4 * run.steps))
+    run.begins += math.ceil(0.4 * run.steps)
 
 
 def _no_gain(run: SyntheticRun) -> None:

@@ -51,4 +51,4 @@ class WatchAlerts:
         if finding.verdict is None:
             return fields
         how = f"nothing was stopped: wandb_stop_run, or rl-cli runs stop {self.run.id}, asks W&B to stop it"
-        return {**fields, "severity": "critical" if finding.verdict == "failed" else "info", "action": how}
+        return {**fields, "severity": "critical" if finding.verdict == "failed" else "warning", "action": how}

@@ -14,7 +14,7 @@ ENOUGH = 0.6
 """Of the planned steps, after which a run should have gained something."""
 FEW = 30
 """Steps that neither rule says anything about fewer of."""
-FLAT_SHARES = (0.35, 0.45, 0.55)
+FLAT_SHARES = (0.4, 0.5)
 """Of the planned steps: a reward that has stood still for so long is on a plateau ..."""
 LEFT_SHARE = 0.2
 """... which matters as long as this share of them is left."""
@@ -25,13 +25,13 @@ PACE = 5.0
 steepest that a run still learns by, ..."""
 STILL = 0.15
 """... and by less than this share of what it rose by before, ..."""
-CERTAIN = 1.0
+CERTAIN = 1.1
 """... by so many standard errors, ..."""
-KNOWN = 0.1
+KNOWN = 0.12
 """... which are at most this share of that: else nobody can tell."""
 FULL = 0.8
 """Reward or accuracy from which there is little left to gain."""
-GAIN_NOISE = 1.0
+GAIN_NOISE = 0.9
 """A gain of fewer standard errors is none, ..."""
 GAIN_LEAST = 0.03
 """... or one of less than this share of the first level."""

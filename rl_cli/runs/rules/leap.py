@@ -20,9 +20,9 @@ WITHIN = 4
 """Steps that a leap takes at most."""
 LEVEL = 5
 """Points whose median is a level next to the leap."""
-NOISE = 4.0
+NOISE = 4.5
 """Standard deviations of one step, scattered as before and after."""
-TREND = 1.3
+TREND = 1.5
 """Times the trend is taken off: it may be steepest just there."""
 SHARE = 0.5
 """Of all that the reward rose by in these steps; a curve that only rises steeply has less of it in so few."""
@@ -36,7 +36,7 @@ SHOWN_CHARACTERS = 300
 
 
 def reward_jump(view: View) -> Iterator[Finding]:
-    """The level leaps within a few steps, by far more than scatter, or the trend before or after, explains."""
+    """The level leaps within a few steps, by far more than scatter or the trend before or after explains."""
     rewards = view.grpo["reward/mean"]
     newest = rewards.last(BEFORE + AFTER + LAGS + WITHIN)
     if len(newest) < BEFORE + AFTER or max(newest[-AFTER:]) - min(newest) < LEAST * _unit(rewards):

@@ -12,7 +12,7 @@ from rl_cli.runs.rules.view import Finding, View
 
 FALL_NOISE = 8.0
 """Standard deviations of a level, below the best one: the best of many is high by chance."""
-FALL_ERRORS = 3.5
+FALL_ERRORS = 3.8
 """Standard errors that validations are below their best two: the best of many are high by chance."""
 AFTER = 8
 """Newest validations that are taken together, at most."""

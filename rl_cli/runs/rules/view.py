@@ -94,7 +94,7 @@ class Finding:
     evidence: dict[str, Any] = field(default_factory=dict)
     """The figures that decided, with the steps they are from."""
     severity: Literal["info", "warning", "critical"] = "warning"
-    """critical: it will not get better; warning: somebody should look; info: worth knowing."""
+    """critical: it will not get better; warning: somebody should look; info: a good end, never an alert."""
 
 
 Rule = Callable[[View], Iterator[Finding]]
