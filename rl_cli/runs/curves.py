@@ -9,13 +9,16 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 AXES = ("time", "phase", "step")
 SMOOTH = 10
 """Points whose mean the extremes of a curve are looked for in."""
+LARGEST = 1e100
+MOST_STEP = 2**53
+"""Up to which floats tell steps apart."""
 TEXT_NUMBERS = ("NaN", "Infinity", "-Infinity")
 
 
@@ -23,7 +26,34 @@ def as_number(value: Any) -> float | None:
     """A figure as a float; NaN and infinities, which files hold as text, too. None for what is no figure."""
     if isinstance(value, str) and value in TEXT_NUMBERS:
         return float(value)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def as_figure(value: Any) -> float | None:
+    """The same, as curves hold it: what is beyond LARGEST is infinite, so that squares and sums fit."""
+    number = as_number(value)
+    if number is None or -LARGEST <= number <= LARGEST or math.isnan(number):
+        return number
+    return math.copysign(math.inf, number)
+
+
+def as_step(value: Any) -> int | None:
+    """A step; None for what is none, or further than any run gets."""
+    right = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST_STEP
+    return value if right else None
+
+
+def mean_of(values: Sequence[float]) -> float:
+    """The mean of at least one figure of any size: NaN where there is none, as of both infinities."""
+    try:
+        return math.fsum(values) / len(values)
+    except (OverflowError, ValueError):
+        return sum(value / len(values) for value in values)
 
 
 class Curve:
@@ -158,6 +188,11 @@ class Curve:
         return [(float(step), value) for step, value in pairs if math.isfinite(value)]
 
 
+def _figure(raw: Any) -> float | None:
+    """As `as_figure`, faster for what is usual."""
+    return raw if type(raw) is float and -LARGEST <= raw <= LARGEST else as_figure(raw)
+
+
 @dataclass(frozen=True)
 class NotFinite:
     """A figure that was NaN or infinite."""
@@ -196,9 +231,9 @@ class Curves:
             self.cut(step)
         self.steps.add(step, 0.0)
         for name, raw in figures.items():
-            if name in self._left_out and type(raw) is float and math.isfinite(raw):
+            if name in self._left_out and type(raw) is float and -LARGEST <= raw <= LARGEST:
                 continue
-            if name in AXES or (value := raw if type(raw) is float else as_number(raw)) is None:
+            if name in AXES or (value := _figure(raw)) is None:
                 continue
             if not math.isfinite(value) and all(name != one.name for one in self.not_finite):
                 self.not_finite.append(NotFinite(step, name, value))

@@ -11,10 +11,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from statistics import fmean
 from typing import Any
 
-from rl_cli.runs.curves import AXES, as_number
+from rl_cli.runs.curves import AXES, as_number, mean_of
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ def common_row(row: Mapping[str, Any]) -> dict[str, Any]:
         return dict(row)
     used = {name for _, names, _ in found.values() for name in names}
     rest = {name: value for name, value in row.items() if name not in used}
-    return {**rest, **{ours: fmean(values) for ours, (_, _, values) in found.items()}}
+    return {**rest, **{ours: mean_of(values) for ours, (_, _, values) in found.items()}}
 
 
 def has_our_name(name: str) -> bool:

@@ -8,26 +8,37 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rl_cli.core.files import tail_jsonl
-from rl_cli.runs.curves import Curve, Curves, as_number
+from rl_cli.runs.curves import Curve, Curves, as_figure, as_step
 from rl_cli.runs.metric_names import has_our_name
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import NO_EVALUATION
-from rl_cli.runs.times import seconds_of
+from rl_cli.runs.times import duration, seconds_of
 
 Row = dict[str, Any]
 PACE_ROWS = 11
 CHUNK_BYTES = 1 << 17
+OF_TRAINER = ("phase", "evaluation", "checkpoint", "warm_start", "warning")
+"""Kinds of events that the trainer writes; the others say nothing about its progress."""
+QUIET_FACTOR = 3.0
+"""Usual step times without a row after which a run is quiet."""
+QUIET_LEAST = 5.0
+"""Seconds; less is not worth a word."""
 
 
 def number(row: Row, name: str) -> float | None:
     """A figure of a metrics row; NaN and infinities, which the file holds as text, are floats again."""
-    return as_number(row.get(name))
+    return as_figure(row.get(name))
 
 
 def finite(rows: Iterable[Row], name: str) -> list[float]:
     """The finite values of one figure, in order."""
     values = (number(row, name) for row in rows)
     return [v for v in values if v is not None and math.isfinite(v)]
+
+
+def is_earlier(alert: Row) -> bool:
+    """Whether an alert is of an attempt before the one that goes on."""
+    return "attempt" in alert
 
 
 class Progress:
@@ -51,7 +62,11 @@ class Progress:
         """Accuracy on the validation split."""
         self.checkpoint: int | None = None
         """Step of the newest checkpoint."""
+        self.attempt = 1
         self.alerts: list[Row] = []
+        """Of all attempts: those of earlier ones say which, as `attempt`."""
+        self.heard: str | None = None
+        """Time of the newest row or event of the trainer, or of the resume that came after it."""
         self.wandb_url: str | None = None
         self._recent: deque[Row] = deque(maxlen=PACE_ROWS)
 
@@ -64,16 +79,18 @@ class Progress:
         """Takes what is new in metrics.jsonl and events.jsonl."""
         for event in events:
             kind = event.get("kind")
+            if kind in OF_TRAINER or kind == "resumed":
+                self.heard = event.get("time") or self.heard
             if kind == "phase":
                 self.phase = str(event.get("name"))
             elif kind == "evaluation":
                 self._evaluation(event)
             elif kind == "alert":
                 self.alerts.append({k: v for k, v in event.items() if k != "kind"})
-            elif kind == "checkpoint" and isinstance(event.get("step"), int):
-                self.checkpoint = event["step"]
+            elif kind == "checkpoint" and (step := as_step(event.get("step"))) is not None:
+                self.checkpoint = step
             elif kind == "resumed":
-                self._resumed(event.get("step"))
+                self._resumed(event)
             elif kind == "wandb" and event.get("url"):
                 self.wandb_url = str(event["url"])
         for row in rows:
@@ -81,8 +98,9 @@ class Progress:
 
     def _row(self, row: Row) -> None:
         self.rows, self.last_row = self.rows + 1, row
-        step = row.get("step")
-        if not isinstance(step, int):
+        self.heard = row.get("time") or self.heard
+        step = as_step(row.get("step"))
+        if step is None:
             return
         if row.get("phase") == "sft":
             self.sft.add(step, row)
@@ -95,9 +113,18 @@ class Progress:
             if accuracy is not None:
                 self.validations.put(step, accuracy)
 
-    def _resumed(self, step: Any) -> None:
+    @property
+    def current_alerts(self) -> list[Row]:
+        """Those of the attempt that goes on, or was the last."""
+        return [alert for alert in self.alerts if not is_earlier(alert)]
+
+    def _resumed(self, event: Row) -> None:
         """The run goes on from a checkpoint: what came after that is to be done again."""
-        if isinstance(step, int):
+        step, attempt = as_step(event.get("step")), event.get("attempt")
+        if isinstance(attempt, int):
+            self.alerts = [{"attempt": self.attempt, **alert} for alert in self.alerts]
+            self.attempt = attempt
+        if step is not None:
             self.grpo.cut(step + 1)
             self.validations.cut(step + 1)
             self.eval = {**self.eval, "best": None, "final": None}
@@ -107,8 +134,7 @@ class Progress:
         if accuracy is None or not math.isfinite(accuracy):
             return
         if which == "validation":
-            step = event.get("step")
-            self.validations.put(step if isinstance(step, int) else 0, accuracy)
+            self.validations.put(as_step(event.get("step")) or 0, accuracy)
         elif which in self.eval and which != "n":
             n = event.get("n")
             self.eval = {**self.eval, which: accuracy, "n": n if isinstance(n, int) and n else self.eval["n"]}
@@ -143,18 +169,41 @@ class Progress:
 
     def eta_seconds(self) -> float | None:
         """Seconds until the last GRPO step at the pace of the last ten; evaluations are not counted."""
+        pace = self.pace()
+        if not self.total_steps or pace is None:
+            return None
+        return round(max(0, self.total_steps - self.step) * pace, 1)
+
+    def quiet(self, now: float, stall_seconds: float) -> str | None:
+        """A sentence about a trainer that writes nothing for unusually long; None while all is as usual.
+
+        Args:
+            now: Unix time.
+            stall_seconds: Of silence after which the run is called stalled.
+        """
+        heard = seconds_of(str(self.heard))
+        if heard is None:
+            return None
+        pace = self.pace() if self.phase in (None, "grpo") else None
+        usual = stall_seconds / 2 if pace is None else QUIET_FACTOR * pace
+        silence = now - heard
+        if silence <= max(QUIET_LEAST, min(usual, stall_seconds / 2)):
+            return None
+        what = "no new step" if self.phase in (None, "grpo", "sft") else "nothing new"
+        return f"{what} for {duration(silence)}; called stalled at {duration(stall_seconds)}"
+
+    def pace(self) -> float | None:
+        """Seconds that one of the last ten GRPO steps took; None before there are two."""
         rows = list(self._recent)
-        if not self.total_steps or len(rows) < 2:
+        if len(rows) < 2:
             return None
         paces = finite(rows[1:], "seconds/step")
         first, last = seconds_of(rows[0].get("time")), seconds_of(rows[-1].get("time"))
         if paces:
-            pace = sum(paces) / len(paces)
-        elif first is not None and last is not None:
-            pace = max(0.0, last - first) / (len(rows) - 1)
-        else:
-            return None
-        return round(max(0, self.total_steps - self.step) * pace, 1)
+            return sum(paces) / len(paces)
+        if first is not None and last is not None:
+            return max(0.0, last - first) / (len(rows) - 1)
+        return None
 
 
 class Reader:

@@ -7,7 +7,7 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Any
 
-from rl_cli.runs.curves import as_number
+from rl_cli.runs.curves import as_number, mean_of
 
 AXES = ("global_step", "train/global_step", "training/global_step", "trainer/global_step", "step")
 """What a row's step is read from, else W&B's own `_step`, which counts calls of log()."""
@@ -82,7 +82,7 @@ def _figures(series: _Series, points: int) -> dict[str, Any]:
         "last": point(finite[-1]),
         "min": point(min(finite, key=lambda step: last[step])),
         "max": point(max(finite, key=lambda step: last[step])),
-        "mean": math.fsum(last[step] for step in finite) / len(finite),
+        "mean": mean_of([last[step] for step in finite]),
         **({"not_finite": len(steps) - len(finite)} if len(finite) < len(steps) else {}),
         **({"went_back": backwards} if backwards else {}),
         "points": [point(step) for step in chosen],

@@ -14,7 +14,7 @@ from typing import Any
 from rl_cli.core.files import read_jsonl
 from rl_cli.core.json_text import to_json
 from rl_cli.core.redaction import redact_text
-from rl_cli.runs.curves import TEXT_NUMBERS, as_number
+from rl_cli.runs.curves import MOST_STEP, TEXT_NUMBERS, as_number, as_step
 from rl_cli.runs.metric_names import SOURCES, common_row, resolve
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.times import now_text, time_text
@@ -27,7 +27,6 @@ OTHER_NAMES = 64
 """Figures without a common name that are kept, the first ones that come: a run may have thousands."""
 LONGEST_NAME = 200
 TAIL_BYTES = 1 << 18
-MOST_STEP = 2**53
 ALL_AXES = frozenset(AXES)
 
 
@@ -103,7 +102,7 @@ class LocalCopy:
             OSError: They cannot be written.
         """
         for row in rows:
-            if isinstance(row, dict) and type(row.get("_step")) is int:
+            if isinstance(row, dict) and as_step(row.get("_step")) is not None:
                 self._take(row)
         self._write()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from rl_cli.runs.curves import as_number
@@ -43,6 +44,6 @@ def key_of_logged(row: Row) -> Key | None:
     when = as_number(row.get("time"))
     for axis in AXES.values():
         step = as_number(row.get(axis))
-        if step is not None and when is not None:
+        if step is not None and when is not None and math.isfinite(step):
             return axis, int(step), round(when, 3)
     return None

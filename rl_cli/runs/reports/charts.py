@@ -13,6 +13,8 @@ WIDTH, HEIGHT = 360, 190
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 26
 MOST_POINTS = 4 * (WIDTH - LEFT - RIGHT)
 """Of one curve: four for each column of the picture."""
+SMALLEST = 1e-280
+"""Axes that span less have no ticks but their begin."""
 LATE_STEP = 1000
 """Curves that begin before it are drawn from step 0."""
 COLOURS = 6
@@ -93,13 +95,14 @@ def overlaid(
 
 def ticks(low: float, high: float, count: int) -> list[float]:
     """At most about `count` + 1 round numbers between two bounds."""
-    if high <= low:
+    if high - low <= max(SMALLEST, max(abs(low), abs(high)) * 1e-12):
         return [low]
     rough = (high - low) / count
     scale = 10 ** math.floor(math.log10(rough))
     step = next(s * scale for s in (1, 2, 2.5, 5, 10) if s * scale >= rough * 0.999)
     first = math.ceil(low / step - 1e-9)
-    return [round(i * step, 12) for i in range(first, math.floor(high / step + 1e-9) + 1)]
+    digits = max(12, 2 - math.floor(math.log10(step)))
+    return [round(i * step, digits) for i in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
 def bounds_of(values: Sequence[float]) -> tuple[float, float]:
