@@ -102,6 +102,7 @@ def start_command(
     """Start a run. It goes on by itself; nothing is asked."""
     from rl_cli.config.edit import resolve
     from rl_cli.config.machine import can_train
+    from rl_cli.runs.backends import prepare
     from rl_cli.runs.launch import start_run
     from rl_cli.spending.estimates import budget_warning
 
@@ -116,6 +117,11 @@ def start_command(
         possible, why_not = can_train(resolved.profile)
         if not possible:
             raise BadUsage(f"this cannot be trained here: {why_not}", "rl-cli envs list shows what can")
+    if resolved.backend.name == "replay" and "grpo.steps" in wanted:
+        steps = prepare(resolved).grpo.steps
+        if steps != resolved.grpo.steps:
+            problem = f"grpo.steps={resolved.grpo.steps} cannot be played: the file of the replay has {steps}"
+            raise BadUsage(problem, "leave grpo.steps out")
     warning = budget_warning(resolved, ensure_home(), settings)
     started = start_run(resolved, ensure_home())
     if warning:
@@ -150,6 +156,7 @@ def stop_command(
     """Stop a run: it saves, is evaluated, and ends as `stopped`. Exit code 1 if it ended otherwise."""
     from rl_cli.runs.launch import is_suspended, stop_run
     from rl_cli.runs.state_file import is_over
+    from rl_cli.runs.strays import stray_processes
 
     found = _find(run, up_to_date=False)
     if found.id.startswith("wandb-"):
@@ -157,8 +164,8 @@ def stop_command(
 
         stop_watched(found, reason, json_)
         return
-    if is_over(found.state()):
-        print(f"nothing to stop: {found.id} is {found.state()['state']}", file=sys.stderr)
+    if is_over(known := found.state()) and not (known.get("damaged") and stray_processes(found)):
+        print(f"nothing to stop: {found.id} is {known['state']}", file=sys.stderr)
     state = stop_run(found, "user", reason, now=now)
     if json_:
         print_json(found.summary())
@@ -169,6 +176,9 @@ def stop_command(
         does = "is suspended" if is_suspended(state) else "has not ended it in time"
         hint = f"rl-cli runs stop {found.id} --now ends it without it" if not now else None
         raise WorkFailed(f"{found.id} is still {state['state']}: its supervisor (pid {pid}) {does}", hint)
+    if state.get("damaged") and (left := stray_processes(found)):
+        pids = ", ".join(str(one.pid) for one in left)
+        raise WorkFailed(f"processes of {found.id} still run: {pids}", f"rl-cli runs stop {found.id} --now")
     if state["state"] not in ("finished", "stopped"):
         raise typer.Exit(1)
 
@@ -183,7 +193,7 @@ def logs_command(
     run: RunArgument,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run is over.")] = False,
     process: Annotated[
-        str, typer.Option("--process", help="Whose log: trainer, supervisor, wandb.")
+        str, typer.Option("--process", help="Whose log: trainer, supervisor, wandb, uploader, or a helper's.")
     ] = "trainer",
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="Begin so many lines back.")] = 100,
 ) -> None:
@@ -202,6 +212,8 @@ def logs_command(
         sys.stdout.write(printable(tail.read() + (tail.rest() if over else "")))
         sys.stdout.flush()
         if over:
+            if not found.log_path(process).stat().st_size:
+                print(f"nothing was written to the log of '{process}'", file=sys.stderr)
             return
         time.sleep(LOOK_EVERY_SECONDS)
 

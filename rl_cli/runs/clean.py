@@ -25,6 +25,7 @@ from rl_cli.runs.retention import to_remove
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import OVER, WATCHED, is_over, read_state
 from rl_cli.runs.store import runs_folder
+from rl_cli.runs.strays import stray_processes
 from rl_cli.runs.times import since
 
 DRAFT, GOING = ".new-", ".old-"
@@ -82,8 +83,10 @@ def whole_run(run: RunDir) -> list[Leftover]:
     """A run with all that is in it, and the processes that it has left.
 
     Raises:
-        BadUsage: It is not over, or its processes may run on another machine.
+        BadUsage: It is not over, its processes may run on another machine, or it is a link to a folder.
     """
+    if run.path.is_symlink():
+        raise BadUsage(f"{run.id} cannot be removed: it is a link to {run.path.resolve()}", f"rm {run.path}")
     state = read_state(run.path)
     if not _is_idle(run, state):
         over = is_over(state)
@@ -91,6 +94,9 @@ def whole_run(run: RunDir) -> list[Leftover]:
         hint = f"if nothing of it runs anywhere, delete {run.path}" if over else f"rl-cli runs stop {run.id}"
         if state.get("backend") == WATCHED:
             hint = f"end whatever watches it; `rl-cli runs show {run.id}` asks W&B how it is"
+        if state.get("damaged") and (running := stray_processes(run)):
+            why += f"; of it still run: pid {', '.join(str(one.pid) for one in running)}"
+            hint = f"rl-cli runs stop {run.id} ends them"
         raise BadUsage(f"{run.id} cannot be removed: {why}", hint)
     what = f"{state['state']}, step {state.get('step') or 0}, with its checkpoints"
     found = [Leftover("run", run.id, what, run.path, bytes=_size(run.path))]
@@ -125,7 +131,7 @@ def _remove_path(one: Leftover) -> None:
             raise OSError("it could not be ended")
         return
     assert one.path
-    if one.path.is_dir():
+    if one.path.is_dir() and not one.path.is_symlink():
         going = one.path if one.kind == "draft" else one.path.with_name(GOING + secrets.token_hex(6))
         one.path.rename(going)  # half a run is no run
         shutil.rmtree(going)

@@ -20,6 +20,7 @@ from rl_cli.runs.logs import last_lines, telling_line
 from rl_cli.runs.settle import settle, write_end
 from rl_cli.runs.state_file import WATCHED, State, StateWriter, is_over, judge
 from rl_cli.runs.store import RunDir, create_run
+from rl_cli.runs.strays import stray_processes
 from rl_cli.runs.times import now_text
 from rl_cli.spending.gate import RunSpending, reserve_run
 from rl_cli.spending.limits import Limits
@@ -146,7 +147,8 @@ def _give_up(run: RunDir, waiting: str, reason: str) -> None:
 def stop_run(run: RunDir, by: str, reason: str, wait: bool | float = True, now: bool = False) -> State:
     """Asks a run to stop, and waits until it has.
 
-    A run without a supervisor is stopped from here: asked, given its grace, then ended.
+    A run without a supervisor is stopped from here: asked, given its grace, then ended. So is one whose
+    state.json cannot be read; its processes are those that run for its directory.
 
     Args:
         run: The run; one that is over stays as it is.
@@ -162,6 +164,8 @@ def stop_run(run: RunDir, by: str, reason: str, wait: bool | float = True, now: 
         BadUsage: It is a watched run: none of our processes trains it.
     """
     state = settle(run)
+    if state.get("damaged"):
+        return _stop_strays(run, by, reason, wait, now)
     if is_over(state):
         return state
     if state.get("backend") == WATCHED:
@@ -188,6 +192,21 @@ def stop_run(run: RunDir, by: str, reason: str, wait: bool | float = True, now: 
             break
         time.sleep(LOOK_EVERY_SECONDS)
     return state
+
+
+def _stop_strays(run: RunDir, by: str, reason: str, wait: bool | float, now: bool) -> State:
+    if not (strays := stray_processes(run)):
+        return run.state()
+    with suppress(OSError):  # a full disk: they are ended all the same
+        run.request_stop(by, reason, now=now)
+    grace = 0.0 if now else _grace(run)
+    deadline = time.monotonic() + (grace if wait is True else min(grace, float(wait)))
+    while any(one.alive() for one in strays) and time.monotonic() < deadline:
+        time.sleep(LOOK_EVERY_SECONDS)
+    if wait is not False or now:
+        for one in strays:
+            kill_tree(one, TERMINATE_SECONDS)
+    return run.state()
 
 
 def is_suspended(state: State) -> bool:

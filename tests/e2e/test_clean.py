@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rl_cli.core.files import write_json
-from rl_cli.core.processes import TREE, ProcessIdentity
+from rl_cli.core.processes import TREE, ProcessIdentity, marked_processes
 from rl_cli.runs.store import RunDir, find_run
 from tests.e2e.cli import rl_cli
 from tests.e2e.faults import bystander, edit_state
@@ -125,3 +125,35 @@ def test_only_runs_that_have_been_over_for_long_are_looked_at(runs: Path) -> Non
     assert len(rl_cli("runs", "clean", "--older-than", "1d", "--json").rows()[0]["items"]) == 0
     edit_state(run, ended="2020-01-01T00:00:00.000Z")
     assert len(rl_cli("runs", "clean", "--older-than", "1d", "--json").rows()[0]["items"]) == 2
+
+
+def test_a_link_to_a_run_is_refused_before_anything_is_renamed(runs: Path) -> None:
+    run = start(runs, [steps(2)])
+    until_over(run)
+    (runs / "elsewhere").mkdir()
+    run.path.rename(runs / "elsewhere" / "real")
+    link = runs / "runs" / "link"
+    link.symlink_to(runs / "elsewhere" / "real")
+    refused = rl_cli("runs", "clean", "link", "--yes")
+    assert refused.code == 2, refused
+    assert "it is a link to" in refused.err
+    assert "freed" not in refused.out + refused.err
+    assert link.is_symlink()
+    assert (link / "run.yaml").is_file()
+    assert not list((runs / "runs").glob(".old-*"))
+
+
+def test_a_trainer_whose_state_cannot_be_read_is_named_by_clean_and_ended_by_stop(runs: Path) -> None:
+    run = start(runs, [steps(2), {"child": 600}, steps(3000, every=0.1)])
+    until_state(run, "running")
+    trainer, supervisor = identity(run, "trainer"), identity(run, "supervisor")
+    os.kill(supervisor.pid, signal.SIGKILL)
+    until(lambda: not supervisor.alive())
+    (run.path / "state.json").write_text("{")
+    refused = rl_cli("runs", "clean", run.id, "--yes")
+    assert (refused.code, f"of it still run: pid {trainer.pid}" in refused.err) == (2, True), refused
+    stopped = rl_cli("runs", "stop", run.id, "--now")
+    assert "nothing to stop" not in stopped.err
+    assert not trainer.alive()
+    assert not list(marked_processes([trainer.mark]))
+    assert "nothing to stop" in rl_cli("runs", "stop", run.id).err
