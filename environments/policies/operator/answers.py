@@ -196,6 +196,10 @@ def how_to_go_on(run: dict[str, Any], say: Voice) -> str:
     return say(f"To go on from its last good checkpoint: {command}", f"从最后一个好检查点继续：{command}")
 
 
+def logs_line(name: str, say: Voice) -> str:
+    return say(f"Its logs: rl-cli runs logs {name}", f"日志：rl-cli runs logs {name}")
+
+
 def status_text(status: Result, say: Voice) -> str:
     run, progress = status.section("run"), status.section("progress")
     lines = [
@@ -209,6 +213,8 @@ def status_text(status: Result, say: Voice) -> str:
             lines.append(accuracy)
         if how := how_to_go_on(run, say):
             lines.append(how)
+        if run.get("state") in ("failed", "lost") and not is_watched(run):
+            lines.append(logs_line(run_name(run), say))
     else:
         lines.append(progress_line(progress, say))
         if reward := reward_line(progress, say):

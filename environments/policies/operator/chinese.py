@@ -35,6 +35,8 @@ def read(clause: str, asks: bool, has_settings: bool) -> Reading:
         found = [entry for entry in found if entry[2] not in (Act.EDIT, Act.MAYBE_TRAIN, Act.SELECT)] or train
     if any(kind in (Act.STATUS, Act.RESULTS, Act.RUNS, Act.ENVIRONMENTS, Act.CONFIG) for _, _, kind in found):
         found = [entry for entry in found if entry[2] is not Act.DESCRIBE]
+    if any(kind is Act.RESUME for _, _, kind in found):  # "用学习率 1e-4 继续上次训练"
+        found = [entry for entry in found if entry[2] not in (Act.EDIT, Act.SELECT)]
     found = [entry for entry in found if entry[2] is not Act.TRAIN_MENTION] or found
     start, _, act = min(found, default=(len(text), 0, None))
     if negation and negation.start() < start:

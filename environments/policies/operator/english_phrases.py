@@ -132,7 +132,7 @@ WEAK = _compiled(
 )
 """What means training only if an environment is named."""
 
-_RUN = r"(?:the |my |this |that )?(?:run|training|job)"
+_RUN = r"(?:the |my |this |that )?(?:last |latest |newest |previous )?(?:run|training|job)"
 _YOU = r"^(?:(?:can|could|would|will) you |please |and )*"
 PHRASES: list[tuple[Act, re.Pattern[str]]] = [
     (act, _compiled(one_of(phrases)))

@@ -98,7 +98,9 @@ def as_message(step: Call | str, messages: Sequence[Message]) -> Message:
     if isinstance(step, str):
         return assistant(visible(step))
     call_id = f"call_{read(messages).calls + 1}"
-    return assistant(visible(step.say), [tool_call(call_id, step.name, json.dumps(step.arguments))])
+    return assistant(
+        visible(step.say), [tool_call(call_id, step.name, json.dumps(step.arguments, ensure_ascii=False))]
+    )
 
 
 def replay(procedure: Procedure, turn: Turn) -> Call | str:
@@ -127,7 +129,7 @@ def _procedure(conversation: Conversation, say: Voice) -> Procedure:
         try:
             texts.append((yield from PROCEDURES[type(intent)](intent, say, conversation)))
         except ToolFailed as error:
-            texts.append(failure_text(error.result, say))
+            texts.append(Declined(failure_text(error.result, say)))
             break
     whole = "\n\n".join(texts)
     return Declined(whole) if any(isinstance(text, Declined) for text in texts) else whole

@@ -41,7 +41,8 @@ def status(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:
 
 
 def keep_watching(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:
-    run_id = (yield from _run_named(intent.subject, say)) or conversation.own_run()
+    named = yield from _run_named(intent.subject, say)
+    known, run_id = named is None, named or conversation.own_run()
     if run_id is None:
         active = yield from _active(say)
         if conversation.tried_to_start():
@@ -58,7 +59,7 @@ def keep_watching(intent: Intent, say: Voice, conversation: Conversation) -> Pro
         f"I wait for the next check of {run_id}, an alert or the end.",
         f"等待 {run_id} 的下一次检查、警报或结束。",
     )
-    return (yield from follow(run_id, say, line, []))
+    return (yield from follow(run_id, say, line, [], exists=known))
 
 
 def results(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from environments.policies.operator.commands import command_for
 from environments.policies.operator.conversation import Conversation
 from environments.policies.operator.intents import Blocked, Hold, Intent, Unknown
 from environments.policies.operator.steps import Declined, Procedure
@@ -93,4 +94,8 @@ def unknown(intent: Unknown, say: Voice, conversation: Conversation) -> Procedur
 
 
 def cannot(request: str, say: Voice) -> str:
-    return Declined(render(f"operator_cannot{say.prompt_suffix}", request=shorten(normalise(request))))
+    """Says so, and names the command that does it where there is one."""
+    told = render(f"operator_cannot{say.prompt_suffix}", request=shorten(normalise(request)))
+    if command := command_for(request):
+        told = say(f"There is a command for that: {command}\n", f"这有对应的命令：{command}\n") + told
+    return Declined(told)

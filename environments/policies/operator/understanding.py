@@ -41,6 +41,7 @@ from environments.policies.operator.intents import (
     Watch,
 )
 from environments.policies.operator.settings import Problem, Settings, read_settings, unread
+from environments.policies.operator.telling import take_telling
 from environments.policies.operator.wandb_requests import wandb_intents
 from environments.policies.operator.wording import LIMIT, clauses, is_chinese, normalise
 
@@ -72,6 +73,8 @@ ALL_RUNS = re.compile(
 )
 RUN_ID = re.compile(r"(?<!\d)\d{8}-\d{2,6}[\w-]*", re.ASCII)
 STARTS = (Act.TRAIN, Act.MAYBE_TRAIN)
+GO_ON = (Status, Stop, Hold, Watch)
+"""After what a run may go on, so that there is an end to tell of."""
 GRAVE = (Act.FORBIDDEN, Act.RESUME)
 """What is not done beside a training."""
 
@@ -87,7 +90,8 @@ def understand(request: str) -> list[Intent]:
         return [Help()]
     if remote := wandb_intents(text):
         return remote
-    settings, rest = read_settings(text)
+    asked, told = take_telling(text)
+    settings, rest = read_settings(asked)
     readings = []
     for order, clause in enumerate(clauses(rest)):
         reader = chinese if is_chinese(clause.text) else english
@@ -103,10 +107,14 @@ def understand(request: str) -> list[Intent]:
         intent = _resume(reading, settings, rest, later) or _intent(reading, settings, later)
         if intent and intent not in intents:
             intents.append(intent)
+    if told is not None and not later and all(isinstance(intent, GO_ON) for intent in intents):
+        intents.append(Watch(told))
     if any(isinstance(intent, Blocked) for intent in intents):  # it says that nothing was done
         return [intent for intent in intents if isinstance(intent, Blocked)]
     if any(isinstance(intent, Resume) for intent in intents):  # which watches too
         intents = [intent for intent in intents if not isinstance(intent, Watch)]
+    if sum(isinstance(intent, Watch) for intent in intents) > 1:  # "watch it and tell me when it is done"
+        intents.remove(Watch(told or ""))
     if done := [intent for intent in intents if intent != Hold(what="train")]:
         return done
     if intents:

@@ -6,18 +6,21 @@ import re
 
 from environments.policies.operator import chinese, chinese_phrases, english, english_phrases
 from environments.policies.operator.acts import Act, Reading
+from environments.policies.operator.commands import UPLOADS
 from environments.policies.operator.intents import (
     Blocked,
     Hold,
     Intent,
     Results,
     Status,
+    Unknown,
     WandbCompare,
     WandbList,
     WandbStop,
     Watch,
 )
 from environments.policies.operator.settings import Problem
+from environments.policies.operator.telling import take_telling
 from environments.policies.operator.wording import clauses, is_chinese
 
 _PART = r"[A-Za-z0-9][\w.-]{0,127}"
@@ -30,6 +33,7 @@ SERVICE = re.compile(
 )
 PAGE = re.compile(rf"https?://[^\s/]+/(?:wandb/)?({_PART})/({_PART})/runs/({_PART})[^\s,;]*", re.ASCII)
 PREFIX = re.compile(r"(?<![\w./:-])wandb:", re.IGNORECASE)
+TRAINS = re.compile(r"\b(?:train|fine-?tune)\b|训练", re.IGNORECASE)
 LISTS = (Act.LIST, Act.RUNS, Act.ENVIRONMENTS, Act.DESCRIBE, None)
 LOOKS: dict[Act | None, type[Intent]] = {
     Act.WATCH: Watch,
@@ -57,8 +61,10 @@ def wandb_intents(text: str) -> list[Intent]:
     text = PAGE.sub(r"wandb:\1/\2/\3", text)
     if not (SERVICE.search(text) or PREFIX.search(text)):
         return []
+    if UPLOADS.search(text) and not TRAINS.search(text):
+        return [Unknown(text)]
     word = "它" if is_chinese(text) else "the run"
-    plain = SERVICE.sub(" ", NAME.sub(word, text))
+    plain, told = take_telling(SERVICE.sub(" ", NAME.sub(word, text)))
     later = english_phrases.LATER.search(plain) or chinese_phrases.LATER.search(plain)
     found: list[Intent] = []
     refuses = False
@@ -72,7 +78,7 @@ def wandb_intents(text: str) -> list[Intent]:
         if intent and not any(type(known) is type(intent) for known in found):
             found.append(intent)
     if not found and wandb_runs(text) and not refuses:
-        found = [Status(text)]
+        found = [Watch(text) if told is not None else Status(text)]
     # "watch it and tell me how it is" is one thing.
     return [intent for intent in found if not isinstance(intent, Status)] or found
 

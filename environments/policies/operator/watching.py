@@ -13,6 +13,7 @@ from environments.policies.operator.answers import (
     how_to_go_on,
     is_replay,
     is_watched,
+    logs_line,
     progress_line,
     replay_mark,
     run_name,
@@ -21,7 +22,16 @@ from environments.policies.operator.answers import (
 from environments.policies.operator.failures import failure_text
 from environments.policies.operator.fixed_sentences import translated
 from environments.policies.operator.judgement import judge
-from environments.policies.operator.steps import Call, Procedure, Result, ToolFailed, figure, must, text
+from environments.policies.operator.steps import (
+    Call,
+    Declined,
+    Procedure,
+    Result,
+    ToolFailed,
+    figure,
+    must,
+    text,
+)
 from environments.policies.operator.wording import Voice
 
 SAME_CHECKS = 20
@@ -47,8 +57,16 @@ def watch(started: Result, say: Voice, notes: list[str]) -> Procedure:
     return (yield from follow(run_id, say, line, notes))
 
 
-def follow(run_id: str | None, say: Voice, line: str, notes: list[str]) -> Procedure:
-    """Waits for check after check, stops the run where that is called for, and reports at the end."""
+def follow(run_id: str | None, say: Voice, line: str, notes: list[str], exists: bool = True) -> Procedure:
+    """Waits for check after check, stops the run where that is called for, and reports at the end.
+
+    Args:
+        run_id: The run.
+        say: The voice.
+        line: Goes with the first check.
+        notes: Lines that the report repeats.
+        exists: The run is known to be there; else the first check shows whether it is.
+    """
     known_alerts = same = 0
     decided: dict[str, str] = {}
     previous: dict[str, Any] = {}
@@ -62,15 +80,15 @@ def follow(run_id: str | None, say: Voice, line: str, notes: list[str]) -> Proce
             continue
         if not status.ok:
             lines = [failure_text(status, say)]
-            if run_id:
+            if run_id and exists:
                 lines.append(
                     say(
                         f"The run itself is not affected. Watch it: rl-cli runs watch {run_id}",
                         f"运行本身不受影响。继续观察：rl-cli runs watch {run_id}",
                     )
                 )
-            return "\n".join(lines)
-        retried = False
+            return Declined("\n".join(lines))
+        retried, exists = False, True
         run, progress, alerts = status.section("run"), status.section("progress"), status.rows("alerts")
         run_id = text(run.get("id")) or run_id
         if status.data.get("why") == "end" or run.get("state") in ENDED:
@@ -140,7 +158,9 @@ def report(run: dict[str, Any], say: Voice, notes: list[str]) -> Procedure:
         return results_text(results, say, notes)
     if failed:
         # A run that failed early has no results; its own record is what there is to tell.
-        return "\n".join(filter(None, [*ending(run, say), *notes, how_to_go_on(run, say), _logs(name, say)]))
+        return "\n".join(
+            filter(None, [*ending(run, say), *notes, how_to_go_on(run, say), logs_line(name, say)])
+        )
     return "\n".join([*ending(run, say), failure_text(results, say)])
 
 
@@ -176,7 +196,7 @@ def results_text(results: Result, say: Voice, notes: list[str]) -> str:
     if is_watched(run):
         return "\n".join(lines)
     if failed:
-        return "\n".join([*lines, *_log_lines(results.data), _logs(name, say)])
+        return "\n".join([*lines, *_log_lines(results.data), logs_line(name, say)])
     return "\n".join(
         [
             *lines,
@@ -215,7 +235,3 @@ def _log_lines(data: dict[str, Any]) -> list[str]:
     """The end of the trainer's log, where the results have it."""
     found = data.get("last_log_lines")
     return [f"  {line}" for line in found[-10:] if isinstance(line, str)] if isinstance(found, list) else []
-
-
-def _logs(name: str, say: Voice) -> str:
-    return say(f"Its logs: rl-cli runs logs {name}", f"日志：rl-cli runs logs {name}")
