@@ -32,6 +32,8 @@ def compare_runs(
         raise BadUsage(f"at most {MOST_RUNS} runs can be told apart in one drawing", "compare fewer of them")
     if html and not html.absolute().parent.is_dir():
         raise BadUsage(f"there is no folder {html.absolute().parent}", "make it, or name another file")
+    if html:  # first: a pipe may close below
+        _write(runs, html)
     compared = compare(runs)
     if as_json:
         print_json(compared)
@@ -40,7 +42,6 @@ def compare_runs(
         if plots_wanted(plot) and len(runs) <= MOST_RUNS:
             print_plots(runs)
     if html:
-        _write(runs, html)
         say(f"page: {html.absolute()}", error=as_json)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rl_cli.runs.attempt_changes import changes_in_force
 from rl_cli.runs.progress import Progress, number, progress_of
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import State
@@ -55,21 +56,40 @@ def signed(value: float, digits: int) -> str:
 
 def outcome_of(run: RunDir, digits: int = 4) -> str:
     """What has become of a run, in one sentence; the time is that of all its attempts."""
-    return sentence(run.summary(), digits, run.state().get("seconds_before") or 0.0)
+    return sentence(run.summary(), digits, seconds_taken(run.state()))
 
 
-def sentence(summary: dict[str, Any], digits: int = 4, seconds_before: float = 0.0) -> str:
+def seconds_taken(state: State) -> float | None:
+    """Of all attempts together, without what lay between them; so far, where the run goes on."""
+    lasted = since(state.get("started"), state.get("ended"))
+    before = float(state.get("seconds_before") or 0.0)
+    return before + lasted if lasted is not None else before or None
+
+
+def attempts_in_words(run: RunDir, state: State) -> str | None:
+    """Which attempt this is, from where it goes on and what was changed; None at the first one."""
+    number = state.get("attempt") or 1
+    if number < 2:
+        return None
+    events = run.events()
+    steps = [event.get("step") or 0 for event in events if event.get("kind") == "resumed"]
+    where = [f"after step {step}" if step else "from the beginning" for step in steps]
+    changed = [change.in_words() for change in changes_in_force(run, events)]
+    told = f"{number}, resumed {', '.join(where)}" if where else str(number)
+    return f"{told}; changed: {'; '.join(changed)}" if changed else f"{told}; nothing was changed"
+
+
+def sentence(summary: dict[str, Any], digits: int = 4, seconds: float | None = None) -> str:
     """The outcome in one sentence.
 
     Args:
         summary: As RunDir.summary() returns it.
         digits: Of the accuracies, after the point.
-        seconds_before: What earlier attempts took.
+        seconds: See `seconds_taken`; default: from the first start to the end.
     """
     state, evaluation = summary["state"], summary["eval"]
     where = f"step {summary['step']}" + (f" of {summary['total_steps']}" if summary["total_steps"] else "")
-    lasted = since(summary["started"], summary["ended"])
-    took = duration(None if lasted is None else seconds_before + lasted)
+    took = duration(since(summary["started"], summary["ended"]) if seconds is None else seconds)
     change = gain(evaluation)
     reached = ""
     if change is None and evaluation["final"] is not None:
@@ -246,6 +266,8 @@ def text_summary(run: RunDir) -> str:
     summary, events = run.summary(), run.events()
     evaluation = summary["eval"]
     lines = [f"{summary['id']}: {summary['state']}", ", ".join(about(summary)), outcome_of(run)]
+    attempts = attempts_in_words(run, run.state())
+    lines += [f"attempts: {attempts}"] if attempts else []
     measured = [f"{which} {evaluation[which]:.4f}" for which in WHICH if evaluation[which] is not None]
     if measured:
         what_kind = "accuracy in the file" if is_replay(summary) else "test accuracy"

@@ -189,6 +189,12 @@ class RunDir:
     def exit(self, process: str) -> dict[str, Any] | None:
         return self._record(f"exit/{process}.json", "outcome", "reason", "time")
 
+    def first_start(self, state: State) -> str | None:
+        """When the first attempt started; state.json has that of the current one."""
+        first = self._record("attempts/1/state.json") if (state.get("attempt") or 1) > 1 else None
+        started = (first or {}).get("started")
+        return started if isinstance(started, str) else state.get("started")
+
     def summary(self) -> dict[str, Any]:
         """What `runs show --json` prints."""
         state = self.state()
@@ -197,7 +203,9 @@ class RunDir:
             "state": state["state"],
             "reason": state.get("reason"),
             **{key: state.get(key) for key in ("environment", "profile", "backend", "model")},
-            **{key: state.get(key) for key in ("step", "total_steps", "started", "ended", "wandb_url")},
+            **{key: state.get(key) for key in ("step", "total_steps")},
+            "started": self.first_start(state),
+            **{key: state.get(key) for key in ("ended", "wandb_url")},
             "eval": {**NO_EVALUATION, **(state.get("eval") or {})},
             "last_metrics": state.get("last_metrics") or {},
             "alerts": [{"rule": "?", "message": "?", "action": "?", **a} for a in state.get("alerts") or []],

@@ -169,7 +169,8 @@ def test_the_monitor_tells_of_a_run_that_failed_before_its_first_look(
     run = start(runs, FAILS)
     until_over(run)
     monitors.append(Monitor())
-    until(lambda: run.id in (read_json(runs / "monitor.json") or {}).get("told", {}), 60)
+    path = runs / "monitor.json"
+    until(lambda: path.exists() and run.id in read_json(path)["told"], 60)
     _, rows = monitors[0].end()
     assert [row["run"] for row in rows if row["kind"] == "end"] == [run.id]
     assert rl_cli("monitor", "--once").code == 0  # it has been told

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rl_cli.core.errors import RlCliError
+from rl_cli.runs.attempt_changes import as_text, changes_in_force
 from rl_cli.runs.outcome import WHICH, gain, is_replay
 from rl_cli.runs.progress import Progress, progress_of
 from rl_cli.runs.reports.config_changes import flat_config
@@ -63,7 +64,7 @@ def compare(runs: Sequence[RunDir], progresses: Sequence[Progress] | None = None
             _paired(runs[0], run, summaries[0], summary)
             for run, summary in zip(runs[1:], summaries[1:], strict=True)
         ],
-        "notes": _notes(summaries, seeds),
+        "notes": [*_notes(summaries, seeds), *_resumed(runs, summaries)],
     }
 
 
@@ -126,13 +127,35 @@ def _notes(summaries: list[dict[str, Any]], seeds: list[Any]) -> list[str]:
     return found
 
 
+def _resumed(runs: Sequence[RunDir], summaries: Sequence[dict[str, Any]]) -> list[str]:
+    """Runs that did not train with one config."""
+    found = []
+    for run, summary in zip(runs, summaries, strict=True):
+        midway = [] if is_watched(summary) else [one for one in changes_in_force(run) if one.step]
+        if midway:
+            told = "; ".join(change.in_words() for change in midway)
+            found.append(f"{run.id} was resumed with another config: {told}.")
+    return found
+
+
 def _config(run: RunDir, summary: dict[str, Any]) -> dict[str, Any]:
     if is_watched(summary):  # its run.yaml says only where to look
         return {}
     try:
-        return flat_config(run)
+        config = flat_config(run)
     except (RlCliError, OSError, ValueError):  # a run.yaml of another version
         return {}
+    return {**config, **_changed_midway(run)}
+
+
+def _changed_midway(run: RunDir) -> dict[str, str]:
+    """Fields with another value after a step: all values, with their steps."""
+    found: dict[str, str] = {}
+    for change in changes_in_force(run):
+        if change.step:
+            told = found.get(change.field, as_text(change.old))
+            found[change.field] = f"{told} -> {as_text(change.new)} after step {change.step}"
+    return found
 
 
 def _mean_of_last(progress: Progress, name: str) -> float | None:

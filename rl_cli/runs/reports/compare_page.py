@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from rl_cli.core.files import write_atomic
-from rl_cli.runs.outcome import about, outcome_of, rounded
+from rl_cli.runs.attempt_changes import as_text
+from rl_cli.runs.outcome import about, is_replay, outcome_of, rounded
 from rl_cli.runs.progress import Progress, progress_of
 from rl_cli.runs.reports.charts import COLOURS
 from rl_cli.runs.reports.compare import compare, paired_sentences
-from rl_cli.runs.reports.config_changes import as_text
 from rl_cli.runs.reports.figures import CURVES, DIGITS
 from rl_cli.runs.reports.html import as_html
 from rl_cli.runs.reports.page import Block, Cell, Chart, Charts, Page, Section, Table, Text
@@ -44,11 +44,11 @@ def comparison(runs: Sequence[RunDir]) -> Page:
         title=f"{len(runs)} runs compared",
         state="",
         about=" · ".join(environments),
-        outcome=tested[0],
+        outcome=_outcome(compared, tested),
         notes=compared["notes"],
         sections=[
             Section("The runs", _runs(runs, compared)),
-            Section("On the same test problems", [Text(said) for said in tested[1:]]),
+            Section("On the same test problems", [Text(said) for said in tested]),
             Section("Accuracy", _accuracies(compared, ids)),
             Section("Curves", _curves(progresses, ids)),
             Section("Where the configs differ", _config(compared, ids)),
@@ -56,6 +56,17 @@ def comparison(runs: Sequence[RunDir]) -> Page:
         ],
         footer=f"Written {now_text()}.",
     )
+
+
+def _outcome(compared: dict[str, Any], tested: Sequence[str]) -> str:
+    """The first paired test, where there is one; else the accuracies that runs ended with."""
+    if "sentence" in compared["paired"][0]:
+        return tested[0]
+    ends = [(str(s["id"]), s["eval"]["final"]) for s in compared["runs"]]
+    known = [f"{run_id} ended at {rounded(value, DIGITS)}" for run_id, value in ends if value is not None]
+    played = [s for s in compared["runs"] if is_replay(s)]
+    whose = " (figures of the files that were played)" if len(played) == len(ends) else ""
+    return f"Accuracy: {', '.join(known)}{whose}." if known else "No accuracies to compare."
 
 
 def _runs(runs: Sequence[RunDir], compared: dict[str, Any]) -> list[Block]:

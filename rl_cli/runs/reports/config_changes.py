@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rl_cli.core.errors import RlCliError
-from rl_cli.core.json_text import to_json
+from rl_cli.runs.attempt_changes import as_text
 from rl_cli.runs.run_dir import RunDir
 
 Sections = dict[str, dict[str, tuple[str, str | None]]]
@@ -32,10 +32,6 @@ def flat_config(run: RunDir) -> dict[str, Any]:
     from rl_cli.config.fields import flatten
 
     return flatten(run.config())
-
-
-def as_text(value: Any) -> str:
-    return value if isinstance(value, str) else to_json(value)
 
 
 def _profile_defaults(run: RunDir) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -11,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from rl_cli.core.errors import RlCliError
-from rl_cli.runs.outcome import is_replay
+from rl_cli.runs.attempt_changes import changes_in_force, how_to_repeat
+from rl_cli.runs.outcome import attempts_in_words, is_replay, seconds_taken
 from rl_cli.runs.progress import Progress, number
 from rl_cli.runs.run_dir import RunDir
-from rl_cli.runs.times import duration, since
+from rl_cli.runs.times import duration
 from rl_cli.runs.tracking_file import disagreements, in_words, read_tracking
 
 DISTRIBUTIONS = ("torch", "trl", "transformers", "rl-flywheel")
@@ -51,8 +51,10 @@ def facts(
     """(name, value) of what a reader needs to place the run and to repeat it, as plain text."""
     started, rows = str(summary["started"] or "")[:19].replace("T", " "), []
     if started:
-        took = duration(since(summary["started"], summary["ended"]))
+        took = duration(seconds_taken(state))
         rows.append(("Started", f"{started} UTC; {'took' if summary['ended'] else 'so far'} {took}"))
+    if attempts := attempts_in_words(run, state):
+        rows.append(("Attempts", attempts))
     if is_watched(summary):
         return [*rows, ("Watched in W&B", str(summary.get("wandb_url") or run.id)), *_pace(progress)]
     tracking = read_tracking(run)
@@ -63,7 +65,8 @@ def facts(
     if not is_replay(summary):
         rows += [*_pace(progress), *_work(run, summary, progress), *_warm_start(events)]
         rows.append(("Versions, as installed when this page was written", _versions()))
-    rows.append(("To repeat it", f"rl-cli runs start --config {shlex.quote(str(run.path / 'run.yaml'))}"))
+    repeat = how_to_repeat(run, changes_in_force(run, events), summary["total_steps"])
+    rows.append(("To repeat it", repeat))
     return rows
 
 

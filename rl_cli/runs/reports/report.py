@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rl_cli.core.files import write_atomic
+from rl_cli.runs.attempt_changes import as_text, changes_in_force, first_config
 from rl_cli.runs.outcome import (
     Checkpoint,
     about,
@@ -94,13 +95,13 @@ def page_of(run: RunDir) -> Page:
             Section("Curves", charts(progress, summary["eval"])),
             Section("Alerts", alerts(told, state)),
             Section("Where the reward jumped", at_jumps(run, told)),
-            Section("Attempts", attempts(events, state)),
+            Section("Attempts", attempts(events, state, first_config(run))),
             Section("Decisions", decisions(events, state)),
             Section("Checkpoints", _checkpoints(checkpoints(run, events))),
             Section("The run", [Table((), facts(run, summary, state, events, progress), kind="facts")]),
             Section("Sample rollouts", samples(run)),
             Section("The end of the trainer's log", _log(state.get("last_log_lines") or [])),
-            Section("Config", [] if watched else _config(run)),
+            Section("Config", [] if watched else _config(run, events)),
             Section("Files", _files(run, events)),
         ],
         footer=f"Written {now_text()} from {run.path}. Times are UTC.",
@@ -139,8 +140,12 @@ def _log(lines: list[str]) -> list[Block]:
     return [Code("\n".join(lines))] if lines else []
 
 
-def _config(run: RunDir) -> list[Block]:
+def _config(run: RunDir, events: Sequence[dict[str, Any]]) -> list[Block]:
     tables, any_changed = [], False
+    before: dict[str, list[str]] = {}
+    for change in changes_in_force(run, events):
+        if change.step:
+            before.setdefault(change.field, []).append(f"{as_text(change.old)} up to step {change.step}")
     for section, fields in config_against_profile(run).items():
         rows: list[tuple[str, Cell]] = []
         marked = set()
@@ -148,7 +153,11 @@ def _config(run: RunDir) -> list[Block]:
             changed = default is not None and default != value
             if changed:
                 marked.add(len(rows))
-            rows.append((name, Cell(value, f"({default} in the profile)" if changed else "")))
+            aside = [
+                *before.get(f"{section}.{name}", []),
+                *([f"{default} in the profile"] if changed else []),
+            ]
+            rows.append((name, Cell(value, f"({'; '.join(aside)})" if aside else "")))
         any_changed |= bool(marked)
         tables.append(Table((section, ""), rows, kind="fixed", marked=frozenset(marked)))
     note: list[Block] = [Text("Marked: changed from the profile's defaults.", "about")] if any_changed else []

@@ -8,6 +8,7 @@ from typing import Any
 
 from rl_cli.core.cuts import one_line
 from rl_cli.core.json_text import to_json
+from rl_cli.runs.attempt_changes import changes_by_attempt
 from rl_cli.runs.reports.page import Block, Cell, Table, Text
 from rl_cli.runs.state_file import OVER
 from rl_cli.runs.times import duration, since
@@ -19,12 +20,13 @@ STATE_TONES = {"finished": "good", "failed": "bad", "lost": "bad", "stopped": "w
 Events = Sequence[dict[str, Any]]
 
 
-def attempts(events: Events, state: Mapping[str, Any]) -> list[Block]:
-    """One row per attempt, where the run was resumed."""
+def attempts(events: Events, state: Mapping[str, Any], first: Mapping[str, Any]) -> list[Block]:
+    """One row per attempt, where the run was resumed; `first` is the config of the first one, flat."""
     if not any(event.get("kind") == "resumed" for event in events):
         return []
     rows: list[list[Cell | str]] = []
     start, begun_from, changes, end = state.get("created"), "the beginning", "", ("", "")
+    changed = iter(changes_by_attempt(first, events))
     for event in [*events, {"kind": "resumed"}]:
         if event.get("kind") == "state" and event.get("state") in (*OVER, "lost"):
             end = (str(event["state"]), str(event.get("reason") or ""))
@@ -32,10 +34,10 @@ def attempts(events: Events, state: Mapping[str, Any]) -> list[Block]:
             number = str(len(rows) + 1)
             ended = Cell(end[0], tone=STATE_TONES.get(end[0], "")) if end[0] else "goes on"
             rows.append([number, _moment(start, state), begun_from, changes, ended, short_figures(end[1])])
-            step, changed = event.get("step"), event.get("changes")
+            step = event.get("step")
             start, end = event.get("time"), ("", "")
             begun_from = f"step {step}" if step else "the beginning"
-            changes = pairs(changed) if isinstance(changed, dict) else ""
+            changes = ", ".join(f"{one.field} {one.values()}" for one in next(changed, []))
     heads = ("attempt", "after", "from", "changed", "ended", "why")
     return [Table(heads, rows[-MOST_ROWS:], kind="stacked"), *_left_out(len(rows))]
 
