@@ -9,6 +9,7 @@ from environments.agent_loop import AssistantMessage, LoopEvent, ToolFinished, T
 from environments.policies.base import Delta, ReasoningDelta, Retrying, TextDelta
 from rl_cli.cli.stream_display import TextDisplay
 from rl_cli.core.json_text import to_json
+from rl_cli.core.printable import printable_json
 from rl_cli.core.redaction import StreamRedactor, redact
 
 __all__ = ["Display", "JsonDisplay", "TextDisplay", "choose_display"]
@@ -90,7 +91,7 @@ class JsonDisplay:
             self._piece(what, redactor.flush())
 
     def _write(self, row: dict[str, Any]) -> None:
-        self.out.write(to_json(redact(row)) + "\n")
+        self.out.write(printable_json(to_json(redact(row))) + "\n")
         self.out.flush()
 
 

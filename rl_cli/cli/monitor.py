@@ -15,7 +15,7 @@ from rl_cli.cli.ask import AddressOption, ModelOption
 from rl_cli.cli.event_lines import progress_line
 from rl_cli.core.cuts import one_line
 from rl_cli.core.json_text import to_json
-from rl_cli.core.printable import printable
+from rl_cli.core.printable import printable, printable_json
 from rl_cli.core.redaction import redact
 
 if TYPE_CHECKING:
@@ -117,7 +117,8 @@ def _json_line(run_id: str, event: dict[str, Any]) -> None:
     from rl_cli.runs.times import now_text
 
     with suppress(BrokenPipeError):
-        print(to_json(redact({"time": now_text(), "run": run_id or None, **event})), flush=True)
+        row = {"time": now_text(), "run": run_id or None, **event}
+        print(printable_json(to_json(redact(row))), flush=True)
 
 
 def _text_line(run_id: str, event: dict[str, Any]) -> None:

@@ -18,13 +18,8 @@ def say(text: str, error: bool = False) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON object on one line."""
-    print(for_stdout(redacted_json(value)))
-
-
-def for_stdout(json_text: str) -> str:
-    """JSON as it is for programs; at a terminal, with what that would obey escaped."""
-    return printable_json(json_text) if sys.stdout.isatty() else json_text
+    """One JSON object on one line, with escapes for what a terminal would obey: a pipe may end at one."""
+    print(printable_json(redacted_json(value)))
 
 
 def print_json_lines(rows: Iterable[Any]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rl_cli.cli.app import JsonOption, group
-from rl_cli.cli.output import for_stdout, print_json_lines, print_table, say
+from rl_cli.cli.output import print_json_lines, print_table, say
 from rl_cli.core.errors import BadUsage
 from rl_cli.core.settings import home
 
@@ -88,7 +88,7 @@ def export_command(
     from rl_cli.cli.session_text import as_markdown, as_row
     from rl_cli.core.files import write_atomic
     from rl_cli.core.json_text import to_json
-    from rl_cli.core.printable import printable
+    from rl_cli.core.printable import printable, printable_json
     from rl_cli.core.redaction import redact_text
 
     paths = [find_session(home(), name) for name in sessions]
@@ -99,7 +99,7 @@ def export_command(
     else:
         text = redact_text("".join(to_json(as_row(path)) + "\n" for path in paths))
     if output is None:
-        sys.stdout.write(for_stdout(text) if format_ is Format.jsonl else text)
+        sys.stdout.write(printable_json(text) if format_ is Format.jsonl else text)
     else:
         write_atomic(output, text)
         print(f"{len(paths)} session{'s' if len(paths) > 1 else ''}: {output}", file=sys.stderr)

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import io
+import json
+
 import pytest
 
-from rl_cli.cli.output import cell, display_width, print_fields, print_table
+from rl_cli.cli.display import JsonDisplay
+from rl_cli.cli.output import cell, display_width, print_fields, print_json, print_table
 
 
 def test_columns_align_whatever_the_width_of_the_characters(capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,3 +33,17 @@ def test_fields_and_cells(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert cell({"a": float("nan")}) == '{"a": "NaN"}'
     assert cell(["a", None]) == "a, -"
+
+
+def test_json_for_programs_holds_nothing_that_a_terminal_would_obey(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    value = {"\x9b31m": "a\u202eb\x1b[2J", "训练": "é"}
+    print_json(value)
+    out = capsys.readouterr().out
+    assert json.loads(out) == value
+    assert out.rstrip("\n").isprintable()
+    assert "训练" in out
+    shown = io.StringIO()
+    JsonDisplay(shown)._write({"kind": "x", "text": "\x9b\u2066"})
+    assert shown.getvalue().rstrip("\n").isprintable()
