@@ -73,6 +73,7 @@ class LiveWatch:
         live = self._follower.state["state"] in LIVE
         self._checks = self._checks or DueChecks(self._follower.run)
         left = self._checks.seconds_left() if live else None
+        self._watched.stall_seconds = self._checks.stall_seconds
         self._watched.next_check = None if left is None else time.time() + left
         self._watched.remarks = disagreements(self._follower.run)
         tracking = read_tracking(self._follower.run)

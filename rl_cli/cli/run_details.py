@@ -16,6 +16,8 @@ def show_run(run: Any, as_json: bool, plot: bool | None = None) -> None:
         plot: Whether to draw curves; default: on a terminal.
     """
     from rl_cli.cli.run_plots import plots_wanted, print_plots
+    from rl_cli.runs.outcome import attempts_in_words
+    from rl_cli.runs.progress import is_earlier
     from rl_cli.runs.tracking_file import in_words as tracking_in_words
     from rl_cli.runs.tracking_file import read_tracking, tracking_notes
     from rl_cli.spending.gate import spent_on
@@ -34,17 +36,30 @@ def show_run(run: Any, as_json: bool, plot: bool | None = None) -> None:
     took = {name: in_words(unit, spent.of(unit)) for unit, name in units.items() if spent.of(unit)}
     tracking = read_tracking(run)
     tracked = {"W&B": tracking_in_words(tracking)} if tracking else {}
-    print_fields({**summary, **measured, **took, **tracked})
+    silent = {"silent": quiet} if (quiet := _quiet(run, summary)) else {}
+    resumed = {"attempts": told} if (told := attempts_in_words(run, run.state())) else {}
+    print_fields({**summary, **silent, **resumed, **measured, **took, **tracked})
     for note in tracking_notes(run):
         say(f"note: {note}")
     if figures:
         print("\nnewest figures")
         print_fields({f"  {name}": value for name, value in figures.items() if name != "time"})
     for alert in alerts:
-        kind = ", ".join(map(str, filter(None, (alert["rule"], alert.get("severity")))))
+        earlier = f"attempt {alert['attempt']}" if is_earlier(alert) else None
+        kind = ", ".join(map(str, filter(None, (alert["rule"], alert.get("severity"), earlier))))
         say(f"\nalert ({kind}): {alert['message']}\n  {alert['action']}")
     if plots_wanted(plot):
         print_plots([run])
+
+
+def _quiet(run: Any, summary: dict[str, Any]) -> str | None:
+    import time
+
+    from rl_cli.runs.progress import progress_of
+
+    if summary["state"] != "running":
+        return None
+    return progress_of(run).quiet(time.time(), run.config().health.stall_seconds)
 
 
 def report_run(run: Any, format_: str | None, show: bool, as_json: bool) -> None:
@@ -60,11 +75,11 @@ def report_run(run: Any, format_: str | None, show: bool, as_json: bool) -> None
 
     from rl_cli.runs.reports.report import WRITERS, results, text_summary, write_reports
 
+    written = write_reports(run, [format_] if format_ else tuple(WRITERS))  # a pipe may close below
     if as_json:
         print_json(results(run))
     else:
         say(text_summary(run))
-    written = write_reports(run, [format_] if format_ else tuple(WRITERS))
     for path in written:
         say(f"report: {path}", error=as_json)
     if show:

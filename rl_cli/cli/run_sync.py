@@ -17,7 +17,9 @@ from rl_cli.core.settings import home
 def sync_command(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[RUN]...", help="Default: every run that is over and not whole at W&B."),
+        typer.Argument(
+            metavar="[RUN]...", help="Default: every run that is over and not whole at W&B; no replays."
+        ),
     ] = None,
     json_: JsonOption = False,
 ) -> None:
@@ -31,7 +33,13 @@ def sync_command(
 
     if not has_key():
         raise BadUsage("there is no W&B key", "set WANDB_API_KEY, or run `wandb login`")
-    chosen = [find_run(home(), text) for text in runs] if runs else need_sync(str(home()))
+    if runs:
+        chosen = [find_run(home(), text) for text in runs]
+    else:
+        chosen, played = need_sync(str(home()))
+        if played:
+            names = ", ".join(run.id for run in played)
+            print(f"skipped, because replays are uploaded only when they are named: {names}", file=sys.stderr)
     done = [sync_run(run, told=lambda line: print(line, file=sys.stderr)) for run in chosen]
     if json_:
         print_json_lines([asdict(one) for one in done])

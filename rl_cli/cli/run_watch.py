@@ -92,7 +92,7 @@ def run_line(state: str, progress: Progress) -> str:
         parts += [f"loss {loss:.3f}"] if loss is not None else []
     if report["eta_seconds"]:
         parts.append(f"{duration(report['eta_seconds'])} left")
-    if progress.alerts:
-        count = len(progress.alerts)
-        parts.append(f"{count} alert{'s' if count > 1 else ''}: {progress.alerts[-1].get('rule')}")
+    if alerts := progress.current_alerts:
+        count = len(alerts)
+        parts.append(f"{count} alert{'s' if count > 1 else ''}: {alerts[-1].get('rule')}")
     return "  ".join([*parts, str(phase or state)] if state == "running" else parts)

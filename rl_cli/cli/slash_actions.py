@@ -75,7 +75,7 @@ def _status(conversation: Conversation, argument: str) -> None:
     measured = [f"{k} {v:.3f}" for k, v in progress.eval.items() if k != "n" and v is not None]
     if measured:
         say(f"  test accuracy: {', '.join(measured)} on {progress.eval['n']} problems")
-    for alert in progress.alerts:
+    for alert in progress.current_alerts:
         say(f"  alert ({alert.get('rule')}): {alert.get('message')}\n    {alert.get('action')}")
 
 

@@ -44,6 +44,8 @@ class Watched:
     """Unix time of the next judgement."""
     remarks: list[str] = field(default_factory=list)
     """Where W&B says otherwise."""
+    stall_seconds: float | None = None
+    """Of silence after which it is called stalled."""
 
 
 def block(watched: Watched, columns: int, rows: int, now: float) -> list[Line]:
@@ -56,8 +58,10 @@ def block(watched: Watched, columns: int, rows: int, now: float) -> list[Line]:
         now: Unix time.
     """
     lines = [_head(watched, now), *_progress(watched, columns, now), *_figures(watched.progress, columns)]
+    if quiet := _quiet(watched, now):
+        lines.append(_labelled("silent", quiet, "warn"))
     lines += [_labelled("W&B", remark, "warn") for remark in watched.remarks]
-    alerts = watched.progress.alerts
+    alerts = watched.progress.current_alerts
     room = max(1, min(LAST_ALERTS, rows - len(lines) - 2))
     shown = alerts[-room:]
     if shown:
@@ -67,6 +71,12 @@ def block(watched: Watched, columns: int, rows: int, now: float) -> list[Line]:
         lines.append(_labelled("next check", _moment(watched.next_check, now), "dim"))
     lines.append([Piece("Ctrl-C leaves the run alone", "dim")])
     return lines
+
+
+def _quiet(watched: Watched, now: float) -> str | None:
+    if watched.stall_seconds is None or watched.state["state"] != "running":
+        return None
+    return watched.progress.quiet(now, watched.stall_seconds)
 
 
 def _labelled(label: str, text: str, style: str = "") -> Line:
@@ -88,7 +98,8 @@ def _head(watched: Watched, now: float) -> Line:
 def _progress(watched: Watched, columns: int, now: float) -> list[Line]:
     """The bar with steps and the time left; before the first GRPO step, those of the warm start."""
     progress = watched.progress
-    total, step, eta = progress.total_steps, progress.step, progress.eta_seconds()
+    total, step = progress.total_steps, progress.step
+    eta = None if _quiet(watched, now) else progress.eta_seconds()
     if not step and len(progress.sft):
         return [_labelled("sft", f"step {progress.sft.steps.steps[-1]}")]
     if not total:

@@ -109,7 +109,7 @@ def _lines(run: RunDir, why: Why, new: list[dict[str, Any]], known: Progress) ->
     if known.grpo.not_finite:
         found = known.grpo.not_finite[:3]
         yield "Not finite: " + ", ".join(f"{_quoted(one.name, 12)} at step {one.step}" for one in found)
-    if earlier := _rules(known.alerts) - _rules(new):
+    if earlier := _rules(known.current_alerts) - _rules(new):
         counts = ", ".join(f"{_quoted(rule, 12)} x {count}" for rule, count in earlier.most_common(ALERTS))
         yield f"Alerts before: {counts}"
     yield from _decisions(events)

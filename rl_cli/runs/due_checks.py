@@ -19,6 +19,7 @@ from typing import Any
 from rl_cli.core.files import read_json, write_json
 from rl_cli.core.processes import ProcessIdentity
 from rl_cli.runs.clock import Clock, Moment, SystemClock, seconds_between
+from rl_cli.runs.progress import is_earlier
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.times import seconds_of, time_text
 
@@ -49,6 +50,7 @@ class DueChecks:
         early = math.inf if hours is None else PLANNED_SHARE * hours * 3600
         self.first_seconds = min(config.health.first_check_seconds, early)
         self.every_seconds = config.health.check_every_seconds
+        self.stall_seconds = config.health.stall_seconds
 
     @property
     def begun(self) -> bool:
@@ -117,11 +119,7 @@ class DueChecks:
         with self._locked():
             taken = self._taken(self.run.state())
             new = alerts[taken["alerts"] :]
-            worth = [
-                alert
-                for alert in new
-                if alert.get("rule") != NEEDS_PERSON and alert.get("severity") != "info"
-            ]
+            worth = [alert for alert in new if _is_to_judge(alert)]
             if new:
                 self._write({**taken, "alerts": len(alerts)}, hold and bool(worth))
             return worth
@@ -211,6 +209,12 @@ class DueChecks:
 
 
 COUNTS = ("checks", "alerts", "missed")
+
+
+def _is_to_judge(alert: dict[str, Any]) -> bool:
+    """Not one that a person was asked about, that is good news, or that is of an earlier attempt."""
+    settled = alert.get("rule") == NEEDS_PERSON or alert.get("severity") == "info"
+    return not settled and not is_earlier(alert)
 
 
 def _is_count(value: Any) -> bool:

@@ -11,6 +11,7 @@ from rl_cli.core.redaction import StreamRedactor
 
 TAIL_BYTES = 64 * 1024
 _ERROR = re.compile(r"^(?:[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b|Fatal|fatal|ERROR|error)[^a-z]?")
+_FIGURES = re.compile(r"\{['\"][\w/ ]+['\"]: |\d%\|")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -40,10 +41,18 @@ def mask_logs(folder: Path) -> None:
         mask_file(path)
 
 
+def error_line(lines: list[str]) -> str | None:
+    """The last exception or error, if there is one."""
+    return next((line for line in reversed(lines) if _ERROR.match(line)), None)
+
+
 def telling_line(lines: list[str]) -> str | None:
-    """The line that most likely says what went wrong: the last exception or error, else the last line."""
-    errors = [line for line in lines if _ERROR.match(line)]
-    return (errors or lines)[-1] if lines else None
+    """The line that most likely says what went wrong: the last exception or error, else the last line.
+
+    Figures of a step and progress bars say nothing of that.
+    """
+    words = (line for line in reversed(lines) if not _FIGURES.search(line))
+    return error_line(lines) or next(words, None)
 
 
 class Tail:

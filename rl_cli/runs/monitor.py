@@ -22,6 +22,8 @@ from rl_cli.runs.tracking_file import tracking_facts
 LOOK_EVERY_SECONDS = 0.25
 BURST_SECONDS = 0.25
 """Alerts that come so soon after a first one are judged with it."""
+CATCH_UP_SECONDS = 60.0
+"""What happened before that is no news to whoever begins to wait."""
 RECENT = 5
 """Rows of metrics in a status."""
 TAIL_BYTES = 16_384
@@ -67,7 +69,7 @@ async def wait_for_check(
     Returns:
         Why the wait ended; at once, with "end", for a run that is over.
     """
-    follower = _followers.setdefault(str(run.path), Follower(run))
+    follower = _followers.setdefault(str(run.path), Follower(run, catch_up_seconds=CATCH_UP_SECONDS))
     checks = await asyncio.to_thread(DueChecks, run)
     interrupted = interrupted or asyncio.Event()
     while True:
@@ -116,7 +118,7 @@ def status_of(run: RunDir, outcome: CheckOutcome | None = None) -> dict[str, Any
         "run": summary,
         "progress": known.report(),
         "recent": _recent_rows(run),
-        "alerts": known.alerts if outcome else summary["alerts"],
+        "alerts": known.current_alerts,
         "next_check_seconds": outcome.next_check_seconds if outcome else next_check_seconds(run),
         **({"wandb": tracked} if (tracked := tracking_facts(run)) else {}),
         **({"missed_checks": missed} if missed else {}),

@@ -159,6 +159,7 @@ def put_back(
         processes={},
         step=plan.step,
         total_steps=config.grpo.steps,
+        alerts=[{"attempt": plan.attempt - 1, **alert} for alert in writer.state.get("alerts") or []],
         eval={**known, "best": None, "final": None},
         spending=dict(reserved) or None,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -130,6 +131,8 @@ def make_plan(run: RunDir, state: State, changes: Mapping[str, Any]) -> tuple[Pl
             f"at least {step}",
         )
     _must_have_work(run, state, config, bounded)
+    if "grpo.steps" in bounded and config.backend.name == "replay":
+        raise BadUsage(f"grpo.steps of {run.id} cannot change: a replay has the steps of its file")
     broken = first_not_finite(run)
     if broken < math.inf and not changes:
         notes.append(
@@ -192,7 +195,8 @@ def changed(
     was, wanted = flatten(start), spread(dict(changes))
     problems = [why for name, value in wanted.items() if was.get(name) != value and (why := _refusal(name))]
     if problems:
-        hint = "start a new run for that: rl-cli runs start --config RUN.yaml --set FIELD=VALUE"
+        file = shlex.quote(str(run.path / "run.yaml"))
+        hint = f"start a new run for that: rl-cli runs start --config {file} --set FIELD=VALUE"
         raise BadUsage("; ".join(problems), hint)
     config = edit(start, wanted) if wanted else start
     config = with_run_budget(config, Limits.from_settings(load_settings()))

@@ -15,8 +15,9 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from rl_cli.core.cuts import one_line
@@ -29,7 +30,7 @@ from rl_cli.runs.clock import SystemClock
 from rl_cli.runs.held_folder import HeldFolder
 from rl_cli.runs.logs import last_lines, mask_logs
 from rl_cli.runs.place import place_of
-from rl_cli.runs.progress import Progress, Reader
+from rl_cli.runs.progress import OF_TRAINER, Progress, Reader
 from rl_cli.runs.recent_samples import RecentSamples
 from rl_cli.runs.room import RoomWatch
 from rl_cli.runs.run_dir import RunDir, asked_by
@@ -63,7 +64,7 @@ class Supervisor:
         self.spending = RunSpending(run.home, run.id, writer.state.get("spending"))
         self.limits = limits_of(self.config, self.spending.rate)
         self.refused: str | None = None
-        self.tracking = TrackingChildren(run, self.config.tracking.wandb)
+        self.tracking = TrackingChildren(run, self.config.tracking.wandb, self.config.backend.name)
         self.workers = Workers(run, self.config.backend.name)
         self.verdict: Verdict | None = None
         self.began = self.grew = time.monotonic()
@@ -91,7 +92,7 @@ class Supervisor:
             begin()
             if self.workers.trainer:
                 self._watch()
-            state, reason = ending(self.run, self.workers, self.verdict, self._request())
+            state, reason = ending(self.run, self.workers, self.verdict, self._request(), self.progress.step)
         except Exception as error:
             traceback.print_exc()
             what = (
@@ -131,8 +132,9 @@ class Supervisor:
         self.writer.move(state, reason, **changes)
         self.spending.adopt(owner, trainer)
         self._remember(self.tracking.adopt(known["processes"]))
-        self._read()
-        self.gate.remember(self.progress.alerts, self.progress.rows)
+        self._read(judged=False)
+        self.grew = time.monotonic() - self._silence()
+        self.gate.remember(self.progress.current_alerts, self.progress.rows)
 
     def _watch(self) -> None:
         """Until the trainer has ended."""
@@ -145,14 +147,15 @@ class Supervisor:
                 self._running()
             self._heed_stop_request()
             self.refused = self.refused or self.spending.use(time.monotonic() - self.began)
-            self._apply_rules(news)
+            if not news and time.monotonic() - self.last_beat >= HEARTBEAT_SECONDS:
+                self._apply_rules(self._surroundings())
             self._look_at_helpers()
             if self.verdict and time.monotonic() >= self.verdict.kill_at:
                 self.verdict.forced = True
                 kill_tree(trainer.identity, TERMINATE_SECONDS)
             self._beat(news)
         self._follow_the_folder()
-        self._read()
+        self._read()  # its last rows are judged as the others were
 
     def _look_at_helpers(self) -> None:
         if self.verdict is None and (reason := self.workers.failed_helper()):
@@ -169,18 +172,42 @@ class Supervisor:
         what = f"its directory was moved from {was} while it ran" if now else "its directory was deleted"
         self.verdict = Verdict("failed", what, time.monotonic(), asked=False, gone=True)
 
-    def _read(self) -> bool:
-        """Takes in what the files have gained; returns whether there was anything."""
+    def _read(self, judged: bool = True) -> bool:
+        """Takes in what the files have gained; returns whether there was anything.
+
+        Args:
+            judged: Apply the rules after each row, so that what they find does not depend on how many came
+                at a time.
+        """
         news = False
-        for rows, events in self.reader.batches():
-            self.progress.feed(rows, events)
-            news = True
-        starting = self.writer.state["state"] == "starting"
-        watched = [self.run.path / "samples.jsonl", *([self.run.log_path("trainer")] if starting else [])]
-        sizes = tuple(path.stat().st_size if path.exists() else 0 for path in watched)
-        if news or sizes != self.sizes:
+        sizes = tuple(path.stat().st_size if path.exists() else 0 for path in self._grown_by_trainer())
+        if sizes != self.sizes:
             self.grew, self.sizes = time.monotonic(), sizes
+        for rows, events in self.reader.batches():
+            news = True
+            if rows or any(event.get("kind") in OF_TRAINER for event in events):
+                self.grew = time.monotonic()
+            self.progress.feed([], events)
+            known = self._surroundings() if judged else {}
+            for row in rows:
+                self.progress.feed([row], [])
+                if judged:
+                    self._apply_rules(known)
+            if judged and not rows:
+                self._apply_rules(known)
         return news
+
+    def _grown_by_trainer(self) -> list[Path]:
+        """Files besides metrics and events whose growth is progress: the log only until it has loaded."""
+        starting = self.writer.state["state"] == "starting"
+        return [self.run.path / "samples.jsonl", *([self.run.log_path("trainer")] if starting else [])]
+
+    def _silence(self) -> float:
+        """Seconds since the trainer wrote anything, by the times of what it wrote."""
+        times = [path.stat().st_mtime for path in self._grown_by_trainer() if path.exists()]
+        heard = seconds_of(str(self.progress.heard))
+        times += [] if heard is None else [heard]
+        return max(0.0, time.time() - max(times)) if times else 0.0
 
     def _ready(self) -> bool:
         """Whether the trainer has loaded what it needs; takes in what it said about it."""
@@ -222,22 +249,20 @@ class Supervisor:
         verdict = {"state": state, "reason": reason}
         self.writer.move("stopping", reason, verdict=verdict, rule=rule, **self.progress.figures())
 
-    def _apply_rules(self, news: bool) -> None:
-        """All rules on new rows; those about time on every heartbeat."""
+    def _surroundings(self) -> dict[str, Any]:
+        """What the rules see besides figures, at this moment."""
         now = time.monotonic()
-        if self.verdict or not (news or now - self.last_beat >= HEARTBEAT_SECONDS):
+        known = {"now": time.time(), "quiet_seconds": now - self.grew, "refused": self.refused}
+        known["running_seconds"] = now - self.began + (self.writer.state.get("seconds_before") or 0.0)
+        return {**known, "samples": self.samples.read(), **self.room.look(now)}
+
+    def _apply_rules(self, surroundings: Mapping[str, Any]) -> None:
+        if self.verdict:
             return
-        view = health.view_of(
-            self.progress,
-            self.limits,
-            now=time.time(),
-            running_seconds=now - self.began + (self.writer.state.get("seconds_before") or 0.0),
-            quiet_seconds=now - self.grew,
-            refused=self.refused,
-            samples=self.samples.read(),
-            **self.room.look(now),
-        )
-        findings = health.inspect(view)
+        findings = health.inspect(health.view_of(self.progress, self.limits, **surroundings))
+        if findings and findings[0].verdict and self.workers.trainer and self.workers.trainer.ended(0):
+            # It ended by itself, so its word counts, but not above figures that are no numbers.
+            findings = [one for one in findings if one.verdict is None or one.rule == "not_finite"]
         if findings and findings[0].verdict:
             self._decide(findings[0])
             return
@@ -288,7 +313,7 @@ class Supervisor:
             self.spending.close(took)
             return
         with suppress(OSError):  # nothing may come before the end is written
-            self._read()
+            self._read(judged=False)
         figures: dict[str, Any] = {**self.progress.figures(), "ended": now_text(), "heartbeat": now_text()}
         if state == "failed":
             figures["last_log_lines"] = last_lines(self.run.log_path(self.workers.culprit))
@@ -301,7 +326,7 @@ class Supervisor:
             self.tracking.finish()
         with suppress(OSError):
             mask_logs(self.run.path / "logs")
-            self._read()
+            self._read(judged=False)
             self.writer.update(wandb_url=self.progress.wandb_url, alerts=self.progress.alerts)
 
     def _report(self) -> None:

@@ -26,10 +26,11 @@ class TrackingChildren:
     Args:
         run: The run.
         tracking: The config's tracking.wandb.
+        backend: The config's backend.name.
     """
 
-    def __init__(self, run: RunDir, tracking: str) -> None:
-        self.run, self.mode = run, wanted_mode(tracking)
+    def __init__(self, run: RunDir, tracking: str, backend: str) -> None:
+        self.run, self.mode = run, wanted_mode(tracking, backend)
         self.children: dict[str, children.Child | children.Adopted] = {}
         self.restarts = 0
 

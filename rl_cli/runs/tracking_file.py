@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+from rl_cli.core.errors import RlCliError
 from rl_cli.core.files import read_json, write_json
 from rl_cli.core.processes import ProcessIdentity
 from rl_cli.runs.run_dir import RunDir
@@ -85,11 +86,23 @@ def in_words(record: dict[str, Any]) -> str:
     return f"{mode}, {unavailable}: {uploaded} of {rows} rows{reason}"
 
 
+def is_only_played(run: RunDir) -> bool:
+    """A replay whose config does not ask for W&B: its figures are nobody's results, and stay here."""
+    if run.state().get("backend") != "replay":
+        return False
+    try:
+        return run.config().tracking.wandb == "auto"
+    except (RlCliError, OSError, ValueError):  # a run.yaml that cannot be used
+        return True
+
+
 def tracking_notes(run: RunDir) -> list[str]:
     """What a person should know of a run's tracking; nothing where all is well."""
     record = read_tracking(run)
     notes = disagreements(run)
     if record is None or record["state"] == "done":
+        return notes
+    if record.get("mode") == "offline" and is_only_played(run):
         return notes
     if record.get("mode") == "offline":
         return [*notes, f"W&B is offline. To upload it: rl-cli runs sync {shlex.quote(run.id)}"]

@@ -27,12 +27,19 @@ OF_OTHERS = (
 """WANDB_ variables of somebody's own run; the first two would make wandb write its key into logs."""
 
 
-def wanted_mode(tracking: str) -> Mode:
-    """The mode, by the config's tracking.wandb; without a key nothing can go to W&B now: offline."""
+def wanted_mode(tracking: str, backend: str | None = None) -> Mode:
+    """The mode; without a key nothing can go to W&B now: offline. Figures of a replay are nobody's results.
+
+    Args:
+        tracking: The config's tracking.wandb; a replay is uploaded only where that says so: `auto` does not.
+        backend: The config's backend.name.
+    """
     by_environment = os.environ.get("WANDB_MODE") if tracking == "auto" else None
     if tracking == "off" or os.environ.get("WANDB_MODE") == "disabled":
         return "off"
     if tracking == "offline" or by_environment == "offline" or not has_key():
+        return "offline"
+    if backend == "replay" and tracking == "auto":
         return "offline"
     return "online" if tracking == "online" else "live"
 

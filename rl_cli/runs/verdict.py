@@ -33,7 +33,11 @@ class Verdict:
 
 
 def ending(
-    run: RunDir, workers: Workers, verdict: Verdict | None, request: Mapping[str, Any] | None
+    run: RunDir,
+    workers: Workers,
+    verdict: Verdict | None,
+    request: Mapping[str, Any] | None,
+    step: int = 0,
 ) -> tuple[str, str]:
     """(state, reason), judged by the trainer's exit file, its exit code, and why it was ended.
 
@@ -42,6 +46,7 @@ def ending(
         workers: Its processes; the trainer has ended, or was never started.
         verdict: Why it was ended; None: it ended by itself.
         request: The request to stop, if there was one.
+        step: The newest GRPO step that has figures; 0 before the first.
     """
     code = workers.trainer.code if workers.trainer else None
     record = run.exit("trainer")
@@ -56,4 +61,4 @@ def ending(
         return verdict.state, verdict.reason + late
     if shutil.disk_usage(run.path).free < FULL_BYTES:
         return "failed", f"the trainer {children.how_it_ended(code)}: the disk is full"
-    return "failed", workers.how_the_trainer_ended()
+    return "failed", workers.how_the_trainer_ended(step)

@@ -8,7 +8,7 @@ from typing import Any
 from rl_cli.core.processes import ProcessIdentity, kill_tree, python_module
 from rl_cli.runs import children
 from rl_cli.runs.backends import WORKERS, helpers_of
-from rl_cli.runs.logs import last_lines, telling_line
+from rl_cli.runs.logs import error_line, last_lines, telling_line
 from rl_cli.runs.ports import Port
 from rl_cli.runs.run_dir import RunDir
 
@@ -79,14 +79,16 @@ class Workers:
                 return f"{name} {children.how_it_ended(helper.code)}" + (f": {line}" if line else "")
         return None
 
-    def how_the_trainer_ended(self) -> str:
-        """One line, with what its log says last."""
+    def how_the_trainer_ended(self, step: int = 0) -> str:
+        """One line, with the step, and the error that its log tells of."""
         lines = last_lines(self.run.log_path("trainer"))
-        line = telling_line(lines)
+        code = self.trainer.code if self.trainer else None
+        killed = code is not None and code < 0
+        line = error_line(lines) if killed else telling_line(lines)
         if self.port and any(word in text.lower() for text in lines for word in TAKEN):
             line = f"port {self.port.number}, free when the run was started, was taken by another process"
-        code = self.trainer.code if self.trainer else None
-        return f"the trainer {children.how_it_ended(code)}" + (f": {line}" if line else "")
+        where = f" after step {step}" if killed and step else ""
+        return f"the trainer {children.how_it_ended(code)}{where}" + (f": {line}" if line else "")
 
     def end(self) -> None:
         """Ends whatever of them still runs, with all that they started."""

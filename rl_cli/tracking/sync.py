@@ -10,7 +10,7 @@ from rl_cli.core.errors import BadUsage
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import is_over
 from rl_cli.runs.store import list_runs
-from rl_cli.runs.tracking_file import recorded, write_tracking
+from rl_cli.runs.tracking_file import is_only_played, recorded, write_tracking
 from rl_cli.runs.tracking_mode import has_key
 from rl_cli.tracking.ask import Asker
 from rl_cli.tracking.catch_up import one_round
@@ -36,9 +36,15 @@ class Synced:
     url: str | None
 
 
-def need_sync(home: str) -> list[RunDir]:
-    """Runs that are over and have rows which W&B is not known to have, oldest first."""
-    return [run for run in reversed(list_runs(home)) if _needs(run)]
+def need_sync(home: str) -> tuple[list[RunDir], list[RunDir]]:
+    """Runs that are over and have rows which W&B is not known to have, oldest first.
+
+    Returns:
+        Those to upload, and replays that are only uploaded when they are named.
+    """
+    found = [run for run in reversed(list_runs(home)) if _needs(run)]
+    played = [run for run in found if is_only_played(run)]
+    return [run for run in found if run not in played], played
 
 
 def _needs(run: RunDir) -> bool:

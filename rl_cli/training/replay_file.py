@@ -44,6 +44,25 @@ class Play:
     helpers: dict[str, list[Entry]] = field(default_factory=dict)
     """Processes beside the trainer -> what each plays."""
 
+    @property
+    def steps(self) -> int | None:
+        """GRPO steps that are planned: total_steps, or the last one of the play; None where it has none."""
+        if self.total_steps:
+            return self.total_steps
+        last, newest, phase = 0, 0, "grpo"
+        for entry in self.entries:
+            if entry.kind == "step":
+                last, phase = entry.value, entry.extra.get("phase", "grpo")
+            elif entry.kind == "repeat":
+                last = entry.value.get("step_from", 1) + entry.value["count"] - 1
+                phase = entry.value.get("phase", "grpo")
+            elif entry.kind == "nan":
+                last += 1
+            else:
+                continue
+            newest = max(newest, last) if phase == "grpo" else newest
+        return newest or None
+
 
 def find_file(name: str) -> Path:
     """The file that is meant: a path, or the name of a bundled one (`demo`, `nan`, `crash`, `stall`).

@@ -39,7 +39,10 @@ are not asked and end with it. At the end of the list the run is finished. Entri
 
 A replay that is resumed plays on after the checkpoint that it is resumed from; rows of later steps are played
 again. The entries nan, stall, fail, crash, exit and kill are faults: attempt k leaves out the first k - 1 of
-the play (in place of `nan` a row without it), so that a play with three kills can be resumed three times.
+the play (in place of `nan` a row without it), so that a play with three kills can be resumed three times. A
+`stall` right after a `nan`, which is there to wait for the end, is one fault with it.
+
+A replay has the steps of its file: grpo.steps of the config is set to `total_steps`, or to the last step.
 """
 
 from __future__ import annotations
@@ -68,10 +71,15 @@ FAULTS = ("nan", "stall", "fail", "crash", "exit", "kill")
 
 
 def prepare(config: RunConfig) -> RunConfig:
-    """The config with the file's whole path; raises BadUsage where the file has mistakes."""
+    """The config with the file's whole path and its steps; raises BadUsage where the file has mistakes."""
     path = find_file(config.backend.file or "")
-    read_play(path)
-    return config.model_copy(update={"backend": config.backend.model_copy(update={"file": str(path)})})
+    steps = read_play(path).steps or config.grpo.steps
+    return config.model_copy(
+        update={
+            "backend": config.backend.model_copy(update={"file": str(path)}),
+            "grpo": config.grpo.model_copy(update={"steps": steps}),
+        }
+    )
 
 
 def files_of(config: RunConfig) -> dict[str, str]:
@@ -103,9 +111,11 @@ class Player:
         self.old_faults = resume.attempt - 1 if resume else 0
 
     def play(self, entries: list[Entry]) -> None:
-        for entry in entries:
+        for i, entry in enumerate(entries):
             if entry.kind in FAULTS and self.old_faults:
-                self.old_faults -= 1
+                last = entries[i + 1 :][:1]
+                if not (last and last[0].kind == "stall" and entry.kind == "nan"):
+                    self.old_faults -= 1
                 if entry.kind == "nan":
                     self._step(self.step + 1, self.row)
             elif self.behind and entry.kind not in ("step", "repeat", "nan"):

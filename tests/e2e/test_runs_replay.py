@@ -402,7 +402,10 @@ def test_the_processes_of_a_run_hold_no_pipe_of_the_starter(runs: Path) -> None:
 
 
 def test_the_command_line_end_to_end(runs: Path) -> None:
-    words = ("--set", "tracking.wandb=off", "--set", "grpo.steps=3")
+    words = ("--set", "tracking.wandb=off")
+    refused = rl_cli("runs", "start", "gsm8k-mini", "--backend", "replay:nan", "--set", "grpo.steps=3")
+    assert refused.code == 2
+    assert "the file of the replay has 25" in refused.err
     one = rl_cli("runs", "start", "gsm8k-mini", "--backend", "replay:nan", *words, "--json").rows()[0]
     watched = rl_cli("runs", "watch", one["id"])
     assert watched.code == 1

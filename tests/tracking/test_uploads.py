@@ -34,7 +34,7 @@ def sync(run: RunDir, *more: str) -> tuple[int, dict[str, object]]:
 
 
 def test_a_run_is_uploaded_live_until_stop_is_pressed_on_its_page(runs: Path, server: WandbServer) -> None:
-    run = start(runs, [steps(5000, every=0.05)], tracking={"wandb": "auto"})
+    run = start(runs, [steps(5000, every=0.05)], tracking={"wandb": "live"})
     until(lambda: tracking(run).get("uploaded"), 60)
     assert run.state()["state"] == "running"
     server.only_run().stopped = True
@@ -60,7 +60,7 @@ def test_ops_05_a_metrics_service_that_is_down_harms_nothing_and_is_told(
         monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
     else:
         server.plant("hang")
-    run = start(runs, [steps(5000, every=0.05)], tracking={"wandb": "auto"})
+    run = start(runs, [steps(5000, every=0.05)], tracking={"wandb": "live"})
     until(lambda: tracking(run).get("state") == "unavailable", 60)
     before = run.last_metrics()["step"]
     until_step(run, before + 1)
@@ -85,7 +85,7 @@ def test_a_run_recorded_offline_comes_whole_even_if_its_recorder_was_killed(
     runs: Path, server: WandbServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("WANDB_API_KEY")
-    run = start(runs, [steps(60, every=0.1)], tracking={"wandb": "auto"})
+    run = start(runs, [steps(60, every=0.1)], tracking={"wandb": "live"})
     until(lambda: tracking(run).get("rows", 0) >= 10, 60)
     os.kill(identity(run, "recorder").pid, signal.SIGKILL)
     until_over(run, 60)

@@ -93,7 +93,7 @@ async def rl_start_training(context: CallContext, watch: bool = False) -> dict[s
         "state": summary["state"],
         "total_steps": summary["total_steps"],
         "first_check_seconds": config.health.first_check_seconds,
-        "wandb": summary["wandb_url"] or wanted_mode(config.tracking.wandb),
+        "wandb": summary["wandb_url"] or wanted_mode(config.tracking.wandb, config.backend.name),
         **({"warning": warning} if warning else {}),
     }
     if not watch:
