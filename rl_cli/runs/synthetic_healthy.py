@@ -25,7 +25,7 @@ TRAINERS: dict[str, tuple[str, ...]] = {
     "tinker": ("kl/update", "grad_norm", "loss", "reward/std", "completion/clipped", "clip/share"),
 }
 """Figures that each does not log."""
-SEEN = 2.5
+SEEN = 4.0
 """A run of 60 steps rises by at least so many standard deviations of a step, a longer one by fewer."""
 EARLY = 0.6
 """Of the planned steps: where 90 % of the rise are done by then, the tasks are solved."""
@@ -205,7 +205,7 @@ def _policy(rng: random.Random, rows: list[Row], level: list[float]) -> None:
         at = i / len(rows)
         rise = 1 + (bump - 1) * math.exp(-((at - 0.1) ** 2) / 0.01)
         row["entropy"] = entropy * rise * keeps ** (2 * at if at < 0.5 else 1) * math.exp(wobble * noise())
-        outlier = rng.uniform(3, 6) if rng.random() < 0.005 else 1.0
+        outlier = rng.uniform(3, 5) if rng.random() < 0.005 else 1.0
         row["grad_norm"] = norm * outlier * math.exp(rng.gauss(0, tail)) * (1.5 - 0.5 * at)
         row["loss"] = rng.gauss(0, 0.02)
         row["kl"] = kl_end * (1 - math.exp(-3 * at)) * math.exp(rng.gauss(0, 0.2))

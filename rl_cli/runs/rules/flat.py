@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from statistics import fmean
 
 from rl_cli.runs.curves import SMOOTH, Curve
-from rl_cli.runs.rules.levels import HISTORY, better, drift, up_to_one
+from rl_cli.runs.rules.levels import HISTORY, better, drift, whole_range
 from rl_cli.runs.rules.view import Finding, View
 
 ENOUGH = 0.6
@@ -25,16 +25,16 @@ PACE = 5.0
 steepest that a run still learns by, ..."""
 STILL = 0.15
 """... and by less than this share of what it rose by before, ..."""
-CERTAIN = 1.1
+CERTAIN = 1.4
 """... by so many standard errors, ..."""
 KNOWN = 0.12
 """... which are at most this share of that: else nobody can tell."""
 FULL = 0.8
 """Reward or accuracy from which there is little left to gain."""
-GAIN_NOISE = 0.9
+GAIN_NOISE = 1.2
 """A gain of fewer standard errors is none, ..."""
 GAIN_LEAST = 0.03
-"""... or one of less than this share of the first level."""
+"""... or one of less than this share of the first level, or of the whole range."""
 
 
 def no_gain(view: View) -> Iterator[Finding]:
@@ -43,7 +43,7 @@ def no_gain(view: View) -> Iterator[Finding]:
     if len(rewards) < FEW or done < max(FEW, ENOUGH * planned):
         return
     first, middle, last, error = _thirds(rewards, len(rewards))
-    least = max(GAIN_NOISE * error, GAIN_LEAST * abs(first))
+    least = max(GAIN_NOISE * error, GAIN_LEAST * max(abs(first), whole_range(rewards)))
     if last - first > least or middle - first > max(1.5 * error, least):
         return
     if not _full(first, rewards) and not better(view.validations.last(HISTORY)):
@@ -102,7 +102,5 @@ def _thirds(curve: Curve, count: int) -> tuple[float, float, float, float]:
 
 def _full(level: float, curve: Curve) -> bool:
     """Whether there is little left to gain, for a reward between 0 (or -1) and 1."""
-    lowest = curve.lowest()
-    if lowest is not None and -1 <= lowest[1] < 0:
-        level = (level + 1) / 2
-    return level >= FULL and up_to_one(curve, -1)
+    whole = whole_range(curve)
+    return whole > 0 and level >= 1 - (1 - FULL) * whole

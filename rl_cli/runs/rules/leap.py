@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import pairwise, product
+from itertools import product
 from statistics import median
 from typing import Any
 
 from rl_cli.runs.curves import Curve
-from rl_cli.runs.rules.levels import up_to_one
+from rl_cli.runs.rules.levels import scatter, whole_range
 from rl_cli.runs.rules.view import Finding, View
 
 BEFORE, AFTER = 20, 10
 """Steps before and after a leap that it is told by; it is looked for at the newest LAGS steps with so many
 after them."""
 LAGS = 5
-WITHIN = 4
+WITHIN = 3
 """Steps that a leap takes at most."""
 LEVEL = 5
 """Points whose median is a level next to the leap."""
@@ -29,7 +29,7 @@ SHARE = 0.5
 SPREAD_SHARE = 0.35
 """Least leap, of the spread of the rewards in a batch, or of the range of levels where that is not logged."""
 LEAST = 0.2
-"""Least leap of a reward between 0 and 1."""
+"""Least leap, of the whole range of a reward from 0, or -1, to 1."""
 SHOWN = 3
 """Samples in the evidence."""
 SHOWN_CHARACTERS = 300
@@ -39,7 +39,7 @@ def reward_jump(view: View) -> Iterator[Finding]:
     """The level leaps within a few steps, by far more than scatter or the trend before or after explains."""
     rewards = view.grpo["reward/mean"]
     newest = rewards.last(BEFORE + AFTER + LAGS + WITHIN)
-    if len(newest) < BEFORE + AFTER or max(newest[-AFTER:]) - min(newest) < LEAST * _unit(rewards):
+    if len(newest) < BEFORE + AFTER or max(newest[-AFTER:]) - min(newest) < LEAST * whole_range(rewards):
         return
     for since, between in product(range(AFTER, AFTER + LAGS), range(WITHIN)):
         before, after = rewards.last(BEFORE, since + between), rewards.last(since)
@@ -47,7 +47,7 @@ def reward_jump(view: View) -> Iterator[Finding]:
             continue
         spread = view.grpo["reward/std"].last(LEVEL, since + between)
         usual = SPREAD_SHARE * (median(spread) if spread else _range(rewards, before))
-        least = max(usual, LEAST) if up_to_one(rewards) else usual
+        least = max(usual, LEAST * whole_range(rewards))
         levels = _leap(before, after[:AFTER], between, least)
         if levels:
             step = rewards.steps[-since]
@@ -68,20 +68,11 @@ def _leap(before: list[float], after: list[float], between: int, least: float) -
     earlier = (old - begin) / (len(before) - LEVEL)
     later = (median(after[half:]) - median(after[:half])) / half
     trend, leap = max(0.0, earlier, later), min(new, end) - old
-    noise = math.sqrt((_deviation(before) ** 2 + _deviation(after) ** 2) / 2)
+    noise = math.sqrt((scatter(before) ** 2 + scatter(after) ** 2) / 2)
     beyond = leap - TREND * trend * (LEVEL + between)
     if beyond > max(least, NOISE * noise) and leap > SHARE * (end - begin):
         return old, new
     return None
-
-
-def _deviation(values: list[float]) -> float:
-    """The standard deviation, from the median distance of neighbours: neither trend nor outliers move it."""
-    return median(abs(b - a) for a, b in pairwise(values)) / 0.954
-
-
-def _unit(curve: Curve) -> float:
-    return 1.0 if up_to_one(curve) else 0.0
 
 
 def _range(curve: Curve, before: list[float]) -> float:

@@ -73,10 +73,12 @@ def scale(curve: Curve) -> float:
     return highest[1] if lowest[1] >= 0 else highest[1] - lowest[1]
 
 
-def up_to_one(curve: Curve, bottom: float = 0.0) -> bool:
-    """Whether all values were between `bottom` and 1."""
+def whole_range(curve: Curve) -> float:
+    """From the lowest to the highest reward there is: 1 or 2 for one from 0, or -1, to 1; 0: unknown."""
     best, lowest = curve.best(), curve.lowest()
-    return best is not None and lowest is not None and best[1] <= 1 and lowest[1] >= bottom
+    if best is None or lowest is None or best[1] > 1 or lowest[1] < -1:
+        return 0.0
+    return 1.0 if lowest[1] >= 0 else 2.0
 
 
 def accuracy_noise(values: Sequence[float]) -> float:
