@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from rl_cli.core.errors import WorkFailed
@@ -9,6 +10,7 @@ from rl_cli.runs.progress import Progress, Reader, Row
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.settle import settle
 from rl_cli.runs.state_file import State, is_over
+from rl_cli.runs.times import seconds_of
 
 SHOWN = (
     *("phase", "evaluation", "alert", "warm_start", "checkpoint", "decision", "stop_requested", "wandb"),
@@ -19,20 +21,22 @@ SHOWN = (
 class Follower:
     """Turns what a run's files gain into events.
 
-    The first call to `news` catches up: the events so far and the newest row of metrics, not every row; of a
-    run that is over, only how it ended.
+    The first call to `news` catches up: the events of the present attempt so far and the newest row of
+    metrics, not every row; of a run that is over, only how it ended.
     An event is a row of events.jsonl ("kind": phase, evaluation, alert, warm_start, ...), or
     {"kind": "metrics", "row", "total_steps"}, or {"kind": "state", "state", "reason"} for each new state.
 
     Args:
         run: The run.
         judged_only: As `Progress` has it.
+        catch_up_seconds: Of the events so far, those that are not older, and the present phase; None: all.
     """
 
-    def __init__(self, run: RunDir, judged_only: bool = False) -> None:
+    def __init__(self, run: RunDir, judged_only: bool = False, catch_up_seconds: float | None = None) -> None:
         self.run = run
         self.progress = Progress(judged_only=judged_only)
         self._reader = Reader(run)
+        self._catch_up_seconds = catch_up_seconds
         self._state: tuple[str, str | None] | None = None
         self.state: State = run.state()
 
@@ -57,11 +61,23 @@ class Follower:
         self._state = now
         if first:
             found += change
+            events = _of_now(events, self._catch_up_seconds)
         if not (first and self.over):
             found += [event for event in events if event.get("kind") in SHOWN]
             for row in rows:
                 found.append({"kind": "metrics", "row": row, "total_steps": self.progress.total_steps})
         return found if first else [*found, *change]
+
+
+def _of_now(events: list[Row], seconds: float | None) -> list[Row]:
+    """The events of the present attempt; where `seconds` are given, no older ones but the present phase."""
+    begun = max((i for i, event in enumerate(events) if event.get("kind") == "resumed"), default=0)
+    events = events[begun:]
+    if seconds is None:
+        return events
+    phases = [event for event in events if event.get("kind") == "phase"]
+    since = time.time() - seconds
+    return [e for e in events if e in phases[-1:] or (seconds_of(str(e.get("time"))) or since) >= since]
 
 
 def must_exist(run: RunDir) -> None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
+from rl_cli.runs.follow import Follower
 from rl_cli.runs.launch import stop_run
 from rl_cli.runs.monitor import next_check_seconds, progress, wait_for_check
-from tests.runs.kit import start, steps, until_over, until_state
+from tests.runs.kit import start, steps, until_over, until_state, until_step
 
 LEARNS = {"reward/mean": [0.2, 0.8]}
 FAR = {"first_check_seconds": 3600}
@@ -28,6 +30,28 @@ def test_the_first_due_time_then_the_end_with_everything_shown(runs: Path) -> No
     assert rows[-1] == 40
     assert {"phase", "metrics", "state"} <= {event["kind"] for event in shown}
     assert asyncio.run(wait_for_check(run)).why == "end"
+
+
+def test_what_happened_before_a_resume_or_long_ago_is_no_news(runs: Path) -> None:
+    run = start(runs, [{"phase": "sft"}, {"phase": "grpo"}, steps(500, every=0.05)], FAR)
+    until_state(run, "running")
+    until_step(run, 2)
+    path = run.path / "events.jsonl"
+    old = {"time": "2020-01-01T00:00:00.000Z"}
+    planted = [
+        {"kind": "evaluation", "which": "final", "accuracy": 0.7, "n": 400, "split": "test"},
+        {"kind": "resumed", "attempt": 2, "step": 0, "checkpoint": None, "changes": {}},
+        {**old, "kind": "evaluation", "which": "initial", "accuracy": 0.2, "n": 400, "split": "test"},
+        {**old, "kind": "phase", "name": "grpo"},
+    ]
+    path.write_text(path.read_text() + "".join(json.dumps(row) + "\n" for row in planted))
+    try:
+        seen = [e["kind"] for e in Follower(run, catch_up_seconds=60).news()]
+        everything = [e["kind"] for e in Follower(run).news()]
+    finally:
+        stop_run(run, "user", "done", now=True)
+    assert seen == ["state", "resumed", "phase", "metrics"]
+    assert everything == ["state", "resumed", "evaluation", "phase", "metrics"]
 
 
 def test_an_alert_ends_the_wait_once(runs: Path) -> None:
