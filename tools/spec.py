@@ -112,7 +112,16 @@ class Decision:
 
 
 class NoDecision(Exception):
-    """A judge could not be asked, or its answer could not be read. The text is one line for a person."""
+    """A judge could not be asked, or its answer could not be read.
+
+    Args:
+        why: One line for a person.
+        said: What it said to the person instead, in prose; at the end of a run that is an answer too.
+    """
+
+    def __init__(self, why: str, said: str = "") -> None:
+        super().__init__(why)
+        self.said = said
 
 
 Judge = Callable[[str], Awaitable[Decision]]

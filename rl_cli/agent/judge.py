@@ -90,7 +90,8 @@ class ModelJudge:
         decision = read_decision(completion.message, self._policy.name)
         if decision is None:
             log.debug("no decision: %.500s", completion.message)
-            raise NoDecision(f"{self._policy.name} did not answer with a decision")
+            said = read_prose(completion.message)
+            raise NoDecision(f"{self._policy.name} did not answer with a decision", said)
         return decision
 
 
@@ -120,6 +121,13 @@ def read_decision(message: Message, by: str) -> Decision | None:
     except (ValueError, RecursionError):
         return None
     return _decision(value, by) if isinstance(value, dict) else None
+
+
+def read_prose(message: Message) -> str:
+    """What an answer without a decision says to a person; empty for calls, JSON, code and markup."""
+    text = (message["content"] or "").strip()
+    is_prose = not message.get("tool_calls") and text[:1] not in ("{", "[", "<", "`")
+    return head(text, LONGEST_MESSAGE) if is_prose else ""
 
 
 def _is_decide(call: Any) -> bool:

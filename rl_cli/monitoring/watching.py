@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,7 +17,8 @@ from rl_cli.runs.digest import digest, evidence
 from rl_cli.runs.due_checks import DueChecks
 from rl_cli.runs.launch import stop_run
 from rl_cli.runs.monitor import LOOK_EVERY_SECONDS, CheckOutcome, OnProgress, status_of, wait_for_check
-from rl_cli.runs.outcome import outcome_of
+from rl_cli.runs.outcome import notes, outcome_of
+from rl_cli.runs.progress import progress_of
 from rl_cli.runs.run_dir import RunDir
 from tools.spec import Decision, Judge, NoDecision
 
@@ -30,7 +32,7 @@ class Watched:
     outcome: CheckOutcome
     """Its `why` is "end", "interrupted", or that of the check that was decided."""
     decision: Decision | None = None
-    """Of the last judgement; None if the person interrupted, or the end could not be put in words."""
+    """Of the last judgement; None if the person interrupted, or nobody was asked for words at the end."""
 
 
 async def watch(
@@ -79,9 +81,10 @@ async def decide(
     """Judges a check that was taken and held, logs the decision with its evidence, and carries out a `stop`.
 
     Returns:
-        The decision; None if the person interrupted, or nobody could put the end of a run in words.
+        The decision; None if the person interrupted, or at the end of a run that no model judges.
 
-    Where the model cannot be asked, the rules decide, and the log says so.
+    Where the model cannot be asked, the rules decide, and the log says so. At the end there is nothing to
+    decide: what a model says then is its answer however it says it, and where it says nothing we do.
     """
     checks = DueChecks(run)
     try:
@@ -112,6 +115,8 @@ async def _asked(
     if done is None:
         return None
     answer = done.result()
+    if outcome.why == "end":
+        return await asyncio.to_thread(_last_words, run, answer)
     if isinstance(answer, Decision):
         return _within_rights(run, answer)
     decided = await asyncio.to_thread(by_rules, run, outcome)
@@ -123,6 +128,24 @@ async def _call(judge: Judge, text: str) -> Decision | NoDecision:
         return await judge(text)
     except NoDecision as error:
         return error
+
+
+def _last_words(run: RunDir, answer: Decision | NoDecision) -> Decision:
+    """The decision at the end of a run; its message is never empty."""
+    if isinstance(answer, Decision):
+        return replace(answer, what="continue", message=answer.message or _composed(run))
+    reason = f"the run is at its end (no decision: {answer})"
+    message = answer.said or f"{_composed(run)}\nrl-cli wrote this, not the model: {answer}."
+    return Decision("continue", reason, message, RULES)
+
+
+def _composed(run: RunDir) -> str:
+    """What became of a run, in words of ours: its outcome, what must be known to read it, its alerts."""
+    known = progress_of(run)
+    lines = [outcome_of(run), *notes(run, run.state(), run.events(), progress=known)]
+    counted = Counter(str(alert.get("rule")) for alert in known.current_alerts)
+    alerts = [f"{rule} ({n})" if n > 1 else rule for rule, n in counted.items()]
+    return "\n".join([*lines, *([f"Alerts: {', '.join(alerts)}."] if alerts else [])])
 
 
 def by_rules(run: RunDir, outcome: CheckOutcome) -> Decision:

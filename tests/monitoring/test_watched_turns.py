@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from environments.agent_loop import AssistantMessage, StopReason
 from rl_cli.agent.assistant import TurnResult
 from rl_cli.agent.session_store import new_session, open_session
@@ -160,21 +162,37 @@ def test_what_only_the_person_can_decide_comes_back_to_the_conversation(runs: Pa
     assert (made["what"], made["message"]) == ("ask", "Shall I go on?")
 
 
-def test_a_model_that_cannot_be_asked_is_replaced_by_the_rules_and_the_record_says_so(runs: Path) -> None:
-    """At the end the conversation goes on: somebody has to answer the person."""
-    policy = Counted(
-        runs / "model",
-        [
-            *trains(runs, [steps(12, every=0.1)], OFTEN),
-            {"when": {"last_tool": "rl_start_training", "contains": '"state": "finished"'}, "text": "Done."},
-        ],
-    )
+@pytest.mark.parametrize("said", [None, "All went well.", "```json\n{}\n```"])
+def test_a_model_that_never_decides_is_replaced_by_the_rules_and_costs_no_request_of_the_conversation(
+    runs: Path, said: str | None
+) -> None:
+    """Down (no reply of the script fits), in prose, or in what is for no person to read."""
+    play = [EVALUATED[0], steps(12, every=0.1), EVALUATED[1]]
+    prose = [{"when": {"contains": "Why now: "}, "text": said, "repeat": True}] if said else []
+    policy = Counted(runs / "model", [*prose, *trains(runs, play, OFTEN)])
     [result] = answer(runs, policy, REQUEST)
     [run] = list_runs(runs)
-    assert result.text == "Done."
     made = decisions(run)
     assert len(made) >= 2
-    assert all(event["by"] == "rules" and "(decided by rule: " in event["reason"] for event in made)
+    assert all(event["by"] == "rules" for event in made)
+    assert all("(decided by rule: " in event["reason"] for event in made[:-1])
+    assert len(policy.requests) - len(policy.compact()) == 3
+    assert len(policy.compact()) <= len(made)
+    assert result.stop is StopReason.FINISHED
+    assert "0.22" in result.text
+    assert "0.81" in result.text
+    if said and said.startswith("All"):
+        assert result.text.startswith(said)
+    else:
+        assert "rl-cli wrote this, not the model: " in result.text
+
+
+def test_a_model_that_has_nothing_to_say_at_the_end_is_helped_out(runs: Path) -> None:
+    play = [EVALUATED[0], steps(3), EVALUATED[1]]
+    policy = Counted(runs / "model", [decides("end", "stop", "over"), *trains(runs, play, RARELY)])
+    [result] = answer(runs, policy, REQUEST)
+    assert "0.81" in result.text
+    assert len(policy.requests) == 4
 
 
 def test_an_answer_without_the_figures_gets_them(runs: Path) -> None:
