@@ -1,14 +1,31 @@
-"""`rl-cli runs stop` on a run of somebody else: W&B is asked."""
+"""What `rl-cli runs stop` says while it waits, and how it stops a run of somebody else: W&B is asked."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
+import time
 from typing import Any
 
 from rl_cli.cli.output import print_json, say
-from rl_cli.core.errors import WorkFailed
+from rl_cli.runs.launch import grace_seconds
+from rl_cli.runs.times import seconds_of
 from rl_cli.runs.watched import path_of
-from rl_cli.tracking.stopping import request_stop
+
+
+def tell_of_wait(run: Any) -> None:
+    """Says on stderr that a stop takes a while, and when it is over at the latest.
+
+    Args:
+        run: The RunDir of a run that trains.
+    """
+    asked = seconds_of((run.stop_requested() or {}).get("time")) or time.time()
+    clock = time.strftime("%H:%M:%S", time.localtime(asked + grace_seconds(run)))
+    print(
+        f"{run.id} may save and be evaluated until {clock}, then it is ended; waiting for that. "
+        "Ctrl-C leaves the request standing; --now ends it at once",
+        file=sys.stderr,
+    )
 
 
 def stop_watched(run: Any, reason: str, as_json: bool) -> None:
@@ -20,9 +37,10 @@ def stop_watched(run: Any, reason: str, as_json: bool) -> None:
         as_json: One JSON object: requested, state, note.
 
     Raises:
-        WandbError: W&B was not asked.
-        WorkFailed: It did not confirm the request.
+        WandbError: W&B was not asked, or did not confirm the request.
     """
+    from rl_cli.tracking.stopping import request_stop
+
     answer = asyncio.run(request_stop(path_of(run)))
     if answer["requested"]:
         run.append_event("stop_requested", by="user", reason=reason, now=False)
@@ -30,5 +48,3 @@ def stop_watched(run: Any, reason: str, as_json: bool) -> None:
         print_json(answer)
     else:
         say(f"{run.id}: {answer['state']} at W&B; {answer['note']}")
-    if answer["requested"] is None:
-        raise WorkFailed(f"W&B did not confirm that {run.id} is to stop", answer["note"])

@@ -27,7 +27,8 @@ class WandbError(RlCliError):
     Args:
         kind: no_key, wrong_key (401), forbidden (403), not_found, bad_path, rate_limited (429), down
             (cannot be reached, or answers 5xx), slow (no answer by the deadline), bad_answer (cannot be
-            read), refused (W&B said no to the query), ended (the process that asked has ended),
+            read), refused (W&B said no to the query), unsure (it may have done it), ended (the process
+            that asked has ended),
             not_installed.
         message: One line that says what is known.
         hint: What to do; default: what helps with such a kind.

@@ -23,7 +23,7 @@ from rl_cli.runs.tracking_file import how_to_sync, write_tracking
 from rl_cli.tracking.ask import Asker
 from rl_cli.tracking.catch_up import one_round
 from rl_cli.tracking.errors import WandbError
-from rl_cli.tracking.read_back import ReadBack, conclusion
+from rl_cli.tracking.read_back import ReadBack, conclusion, what_lacks
 from rl_cli.tracking.session import alert, prepare
 from rl_cli.tracking.sync_command import segments, start_sync
 
@@ -126,20 +126,22 @@ class Uploader:
             state = "behind"
         line = one_line(error.message, 200) if error else None
         with suppress(OSError):  # a full disk is the run's business
-            write_tracking(self.run, self.back.record(self.mode, state, line))
+            record = self.back.record(self.mode, state, line)
+            write_tracking(self.run, record if self.knows_page else {**record, "stop_is_told": False})
             url = self.back.remote.get("url")
             if url and url != self.url and self.mode == "live":
                 self.run.append_event("wandb", mode="live", url=url, dir=str(self.run.path / "wandb"))
                 self.url = url
 
     def _heed_the_page(self) -> None:
-        """Passes a stop on that was pressed at W&B; a server that does not tell is not asked again."""
+        """Passes a stop on that was pressed at W&B; of a server that does not tell, tracking.json says so."""
         if not self.knows_page or not self.back.remote:
             return
         try:
             answer = self.asker.ask("stop_asked", {"path": self.back.path}, ANSWER_SECONDS)
         except WandbError as error:
-            self.knows_page = error.kind != "refused"
+            if error.kind == "refused":
+                self.knows_page = False
             return
         if answer.get("stopped"):
             self.run.request_stop("W&B", "stopped there")
@@ -180,7 +182,7 @@ class Uploader:
         with suppress(OSError):  # a full disk is the run's business
             write_tracking(self.run, record)
         if record["state"] != "done":
-            alert(self.run, record["error"], how_to_sync(self.run))
+            alert(self.run, what_lacks(record), how_to_sync(self.run))
 
     def _end_sync(self) -> None:
         if self.sync:

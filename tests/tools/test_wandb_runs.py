@@ -93,14 +93,24 @@ def test_a_stop_is_asked_for_confirmed_or_told_to_be_unsure(server: WandbServer)
     assert not record.stopped
     given, requests = asked()
     server.plant(Fault("malformed", where="StopRun"))
-    unsure = call("wandb_stop_run", RUN, given)
-    assert (unsure["requested"], unsure["state"]) == (None, "running")
+    unsure = call("wandb_stop_run", RUN, given)["error"]
+    assert (unsure["type"], "did not confirm" in unsure["message"]) == ("wandb_unsure", True)
+    assert "says that the run is running" in unsure["message"]
     server.heal()
     stopped = call("wandb_stop_run", RUN, given)
     assert (stopped["requested"], record.stopped) == (True, True)
     assert "45 s" in stopped["note"]
     (request, *_) = requests
     assert (request.spec.risk, request.estimate and request.estimate.scope) == ("spend", RUN)
+
+
+def test_queries_that_a_server_refuses_are_asked_in_other_words(server: WandbServer) -> None:
+    plant_run(server, curve(5))
+    server.refused |= {"GetViewer", "GetDefaultEntity"}
+    given = context(toolsets=("wandb",))
+    assert [one["name"] for one in call("wandb_list_projects", {}, given)["projects"]] == ["rl"]
+    assert call("wandb_list_runs", {"project": "rl"}, given)["total"] == 1
+    server.refused.clear()
 
 
 def test_trouble_has_a_type_and_comes_back_in_time(server: WandbServer) -> None:

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rl_cli.runs.monitor import status_of
 from rl_cli.runs.resume import resume_run
 from rl_cli.runs.run_dir import RunDir
-from rl_cli.runs.tracking_file import in_words, tracking_notes
+from rl_cli.runs.tracking_file import in_words, tracking_facts, tracking_notes
 from tests.e2e.cli import rl_cli
 from tests.e2e.test_runs_replay import processes_of
 from tests.runs.kit import identity, start, steps, until, until_over, until_step
@@ -52,6 +51,22 @@ def test_a_run_is_uploaded_live_until_stop_is_pressed_on_its_page(runs: Path, se
     assert not any(KEY.encode() in text for text in texts)
 
 
+def test_a_server_that_refuses_queries_still_says_what_it_has_and_passes_a_stop_on(
+    runs: Path, server: WandbServer
+) -> None:
+    server.refused |= {"GetViewer", "GetDefaultEntity", "RunStoppedStatus"}
+    run = start(runs, [steps(5000, every=0.05)], tracking={"wandb": "live"})
+    until(lambda: tracking(run).get("uploaded"), 60)
+    server.only_run().stopped = True
+    state = until_over(run, 60)
+    assert (state["state"], state["reason"]) == ("stopped", "W&B: stopped there")
+    until_left_alone(run)
+    assert sorted(there(server)) == sorted(wanted(run))
+    known = tracking(run)
+    assert (known["state"], known["uploaded"]) == ("done", known["rows"])
+    assert set(server.unknown) == {"RunStoppedStatus"}
+
+
 @pytest.mark.parametrize("ill", ["refused", pytest.param("hang", marks=pytest.mark.soak)])
 def test_ops_05_a_metrics_service_that_is_down_harms_nothing_and_is_told(
     runs: Path, server: WandbServer, ill: str, monkeypatch: pytest.MonkeyPatch
@@ -66,14 +81,15 @@ def test_ops_05_a_metrics_service_that_is_down_harms_nothing_and_is_told(
     until_step(run, before + 1)
     assert "metrics unavailable" in rl_cli("runs", "show", run.id).out
     asked = time.monotonic()
-    assert status_of(run)["wandb"]["state"] == "unavailable"
+    told = rl_cli("tools", "call", "rl_check_status", json.dumps({"run_id": run.id}))
     assert time.monotonic() - asked < 5
+    assert json.loads(told.out)["wandb"]["state"] == "unavailable"
     run.request_stop("test", "enough")
     assert until_over(run, 60)["state"] == "stopped"
     until_left_alone(run)
     known, rows = tracking(run), len(run.metrics())
     assert (known["state"], known["uploaded"]) == ("incomplete", 0)
-    assert f"rl-cli runs sync {run.id}" in known["error"]
+    assert (tracking_facts(run) or {})["hint"].endswith(f"rl-cli runs sync {run.id}")
     if ill == "hang":
         server.heal()
         code, synced = sync(run)

@@ -67,7 +67,7 @@ class Handler(BaseHTTPRequestHandler):
     def _graphql(self, operation: str, query: str, variables: dict[str, Any]) -> None:
         answer = OPERATIONS.get(operation)
         try:
-            if answer is None:
+            if answer is None or operation in self.owner.refused:
                 self.owner.unknown.append(operation)
                 raise writing.GraphqlError(f"unknown operation {operation}")
             with self.owner.lock:

@@ -46,7 +46,9 @@ class WandbServer:
         self.requests: list[tuple[float, str, str | None]] = []
         """(Unix time, operation or file_stream or storage, kind of fault)."""
         self.unknown: list[str] = []
-        """Operations that it does not know."""
+        """Operations that it did not know."""
+        self.refused: set[str] = set()
+        """Operations that it is to take for unknown."""
         self.faults: list[Fault] = []
         self.lock = threading.RLock()
         self.closing = threading.Event()
