@@ -1,13 +1,16 @@
 """The local copy of a watched run's history: rows of W&B become rows of metrics.jsonl.
 
 A row of W&B is one call of log(); a row here is one step. Rows of one step are merged, and get common names.
-A step that comes again, or goes back (a run continued from a checkpoint), is written again: the last value
-counts.
+Where a step comes again, or the run goes back (continued from a checkpoint), the rows from there on are
+replaced: the last value counts. Rows that were replaced stay in replaced.jsonl: it may be their only copy.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +44,17 @@ class _Step:
     wandb_step: int = -1
     restored: bool = False
     """Read from the file, so that its names are common ones already."""
+    written: bool = False
+    """The file has a row of it."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A row to be written."""
+
+    phase: str
+    step: int
+    text: str
 
 
 class LocalCopy:
@@ -51,7 +65,7 @@ class LocalCopy:
     """
 
     def __init__(self, run: RunDir) -> None:
-        self._path = run.path / "metrics.jsonl"
+        self._path, self._replaced = run.path / "metrics.jsonl", run.path / "replaced.jsonl"
         self._open: _Step | None = None
         self._dirty = False
         self._splits = False
@@ -68,7 +82,13 @@ class LocalCopy:
         """When the newest row was logged."""
         self.next_step = 0
         """The `_step` of W&B to read from."""
-        self._buffer: list[str] = []
+        self._buffer: list[_Line] = []
+        self._gone: list[_Line] = []
+        """Rows of it that were replaced before they were written."""
+        self._from: dict[str, int] = {}
+        """By phase: the step from which on the file's rows are replaced by those of the buffer."""
+        self._rewound = False
+        """All that the file has is replaced as soon as rows come."""
         self._resume()
 
     def _resume(self) -> None:
@@ -77,7 +97,7 @@ class LocalCopy:
         size = self._path.stat().st_size
         rows = [row for row in read_jsonl(self._path, max(0, size - TAIL_BYTES)) if _wandb_step(row) >= 0]
         if not rows:
-            self.restart()
+            self._rewrite(lambda row: True)
             return
         with self._path.open("rb+") as file:
             file.seek(-1, os.SEEK_END)
@@ -85,15 +105,19 @@ class LocalCopy:
                 file.write(b"\n")
         last = rows[-1]
         figures = {name: last[name] for name in last if name not in ("time", "phase", "step", "wandb")}
-        self._open = _Step(last["phase"], last["step"], figures, last["time"], _wandb_step(last), True)
+        self._open = _Step(last["phase"], last["step"], figures, last["time"], _wandb_step(last), True, True)
         self._axis_seen = last["step"] != _wandb_step(last)
         self.next_step, self.newest = _wandb_step(last) + 1, last["time"]
 
     def restart(self) -> None:
-        """Forgets everything: the run's history is no longer the one that was copied."""
-        self._path.unlink(missing_ok=True)  # readers see another file and read it anew
-        self._open, self._dirty, self._buffer = None, False, []
-        self.next_step, self.newest = 0, None
+        """The history is no longer the one that was copied: it is read anew, and kept as it is until then."""
+        self.close_step(last=True)
+        self._rewound, self.next_step = True, 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing was copied yet."""
+        return self._open is None
 
     def take(self, rows: list[Row]) -> None:
         """Takes rows of W&B, in their order, and writes the steps that are complete.
@@ -101,9 +125,12 @@ class LocalCopy:
         Raises:
             OSError: They cannot be written.
         """
-        for row in rows:
-            if isinstance(row, dict) and as_step(row.get("_step")) is not None:
-                self._take(row)
+        good = [row for row in rows if isinstance(row, dict) and as_step(row.get("_step")) is not None]
+        if good and self._rewound:
+            self._rewrite(lambda row: True)
+            self._open, self._rewound = None, False
+        for row in good:
+            self._take(row)
         self._write()
 
     def close_step(self, last: bool) -> None:
@@ -142,6 +169,8 @@ class LocalCopy:
                 self.went_back.append((current.step, step))
         if self._dirty:
             self._close()
+        if current and phase == current.phase and step < current.step:
+            self._replace_from(phase, step)
         self._open = _Step(phase, step, figures, time, row["_step"])
         self._dirty = True
 
@@ -187,15 +216,39 @@ class LocalCopy:
         one = self._open
         if one is None:
             return
+        if one.written:
+            self._replace_from(one.phase, one.step)
         place = {"time": one.time, "phase": one.phase, "step": one.step, "wandb": {"step": one.wandb_step}}
-        self._buffer.append(to_json({**place, **common_row(one.figures)}))
-        self._dirty = False
+        self._buffer.append(_Line(one.phase, one.step, to_json({**place, **common_row(one.figures)})))
+        self._dirty, one.written = False, True
+
+    def _replace_from(self, phase: str, step: int) -> None:
+        self._from[phase] = min(step, self._from.get(phase, step))
+        self._gone += [line for line in self._buffer if line.phase == phase and line.step >= step]
+        self._buffer = [line for line in self._buffer if line.phase != phase or line.step < step]
 
     def _write(self) -> None:
-        if self._buffer:
+        if self._from:
+            self._rewrite(lambda row: row["step"] >= self._from.get(row["phase"], MOST_STEP + 1))
+        elif self._buffer:
             with self._path.open("ab") as file:
-                file.write(("\n".join(self._buffer) + "\n").encode())
-            self._buffer = []
+                file.write(_bytes_of(self._buffer))
+        self._buffer, self._gone, self._from = [], [], {}
+
+    def _rewrite(self, goes: Callable[[Row], bool]) -> None:
+        """Another file, which readers read anew: without the rows that go, with those of the buffer."""
+        self._path.touch()
+        draft = self._path.with_name(f".{self._path.name}.{secrets.token_hex(6)}.tmp")
+        try:
+            with self._path.open("rb") as old, draft.open("wb") as new, self._replaced.open("ab") as aside:
+                for line in old:
+                    row = _row_of(line)
+                    (aside if row is None or goes(row) else new).write(line)
+                new.write(_bytes_of(self._buffer))
+                aside.write(_bytes_of(self._gone))
+            draft.replace(self._path)
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 def _whole(value: Any) -> int | None:
@@ -203,6 +256,19 @@ def _whole(value: Any) -> int | None:
     if number is None or not number.is_integer() or not 0 <= number < MOST_STEP:
         return None
     return int(number)
+
+
+def _bytes_of(lines: list[_Line]) -> bytes:
+    return "".join(line.text + "\n" for line in lines).encode()
+
+
+def _row_of(line: bytes) -> Row | None:
+    """A row that this wrote; None for anything else."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) and _wandb_step(row) >= 0 else None
 
 
 def _wandb_step(row: Row) -> int:

@@ -45,6 +45,8 @@ class RemoteState:
         """When rows came last."""
         self._first = True
         self._came = False
+        self.reads_anew = False
+        """The last look has shown that the history has to be read once more: nothing can be said before."""
         self._outage: float | None = None
         self._told: set[str] = set()
 
@@ -76,7 +78,7 @@ class RemoteState:
             self.run.append_event("wandb", mode="watch", message=f"W&B answers again, after {duration(gap)}")
             self._outage = None
         self._said, self._came = said, rows > 0 and not self._first
-        if rows and self._first:
+        if self._first:  # also where this process finds nothing new: it was silent before as well
             age = since(self.copy.newest) or 0.0
             self._heard = time.monotonic() - max(0.0, age)
         elif rows:
@@ -84,11 +86,13 @@ class RemoteState:
         self._first = self._first and not self._complete
         if self.config is None:
             self._take_config(said.get("config") or {})
-        last = said.get("last_step")
+        last, self.reads_anew = said.get("last_step"), False
         if isinstance(last, int) and last + 1 < self.copy.next_step and not rows:
-            message = f"W&B's history now ends at _step {last}: it is read anew"
-            self.run.append_event("wandb", mode="watch", message=message)
+            message = f"W&B's history now ends at _step {last}: it is read anew; rows it lost: replaced.jsonl"
+            if all(event.get("message") != message for event in self.run.events()):
+                self.run.append_event("wandb", mode="watch", message=message)
             self.copy.restart()
+            self.reads_anew = last >= 0
         for before, to in self.copy.went_back:
             message = f"the run went back from step {before} to {to}: continued from a checkpoint"
             self.run.append_event("resumed", step=to - 1, by="W&B", message=message)
@@ -171,7 +175,7 @@ class RemoteState:
     def _look_for_a_missing_history(self, rows: int) -> None:
         summary = self._said.get("summary") or {}
         figures = [name for name in summary if not name.startswith("_")]
-        if rows or self.copy.next_step or not figures:
+        if rows or not self.copy.is_empty or not figures:
             return
         shown = ", ".join(f"{name} {summary[name]}" for name in figures[:SHOWN_FIGURES])
         message = (

@@ -142,7 +142,7 @@ class Watcher:
             try:
                 rows = self._pull(copy, remote)
                 pause = min(self.every, pause * 1.5)
-                if rows >= PULL_ROWS:
+                if rows >= PULL_ROWS or remote.reads_anew:
                     continue
             except WandbError as error:
                 if self._ending.is_set():

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rl_cli.runs.progress import progress_of
+from rl_cli.core.files import read_jsonl
+from rl_cli.runs.progress import Progress, Reader, progress_of
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.watched import watched_run
 from rl_cli.tracking.local_copy import OTHER_NAMES, LocalCopy
@@ -91,3 +92,46 @@ def test_a_run_with_thousands_of_figures_keeps_the_common_ones(home: Path) -> No
     assert row["reward/mean"] == 0.5
     assert len(row) <= OTHER_NAMES + 10
     assert len(copy.left_out) == 3000 - OTHER_NAMES
+
+
+def replaced(run: RunDir) -> list[int]:
+    return [row["step"] for row in read_jsonl(run.path / "replaced.jsonl")]
+
+
+def test_a_run_continued_from_a_checkpoint_has_one_row_a_step(home: Path) -> None:
+    again = rows(*range(20, 41), start=31, reward=9.0)
+    run = watched_run(home, "wandb:team/rl/one-batch")
+    copied(run, rows(*range(31)) + again)
+    assert steps_of(run) == list(range(41))
+    assert run.metrics()[20]["reward/mean"] == 9.0
+    assert replaced(run) == list(range(20, 31))
+    run = watched_run(home, "wandb:team/rl/two-batches")
+    reader, progress = Reader(run), Progress()
+    copy = copied(run, rows(*range(31)))
+    progress.feed(*reader.read())
+    copy.take(again)
+    copy.close_step(last=True)
+    progress.feed(*reader.read())
+    assert steps_of(run) == list(progress.grpo.steps.steps) == list(range(41))
+    assert progress.grpo["reward/mean"].at(20) == 9.0
+    assert replaced(run) == list(range(20, 31))
+
+
+def test_a_step_that_grows_after_it_was_written_stays_one_row(home: Path) -> None:
+    run = watched_run(home, "wandb:team/rl/grows")
+    copied(run, rows(1, 2), [{"_step": 2, "train/global_step": 2, "eval/own": 7}])
+    assert steps_of(run) == [1, 2]
+    assert (run.metrics()[1]["reward/mean"], run.metrics()[1]["eval/own"]) == (0.02, 7)
+
+
+def test_rows_that_wandb_no_longer_gives_are_kept(home: Path) -> None:
+    run = watched_run(home, "wandb:team/rl/shrinks")
+    copy = copied(run, rows(*range(10)))
+    copy.restart()
+    copy.close_step(last=True)
+    assert (copy.next_step, steps_of(run), copy.is_empty) == (0, list(range(10)), False)
+    copy.take(rows(0, 1, 2, reward=9.0))
+    copy.close_step(last=True)
+    assert (copy.next_step, steps_of(run), replaced(run)) == (3, [0, 1, 2], list(range(10)))
+    assert run.metrics()[0]["reward/mean"] == 9.0
+    assert copy.went_back == []

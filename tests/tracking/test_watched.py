@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from rl_cli.core.errors import BadUsage
+from rl_cli.core.files import read_jsonl
 from rl_cli.runs.clean import find_leftovers, whole_run
 from rl_cli.runs.launch import stop_run
 from rl_cli.runs.progress import progress_of
@@ -181,6 +182,26 @@ def test_a_history_that_was_rewound_is_read_anew(server: WandbServer, home: Path
         log(server, record, [{**row, "train/reward": 5.0} for row in curve(3, start=11)])
         until(lambda: best_of(run) == (11, 5.0), 60)
     assert progress_of(run).step == 13
+
+
+def test_a_history_that_shrinks_loses_no_row_and_raises_no_alert(server: WandbServer, home: Path) -> None:
+    record = plant_run(server, curve(10), summary={"reward": 0.5})
+    run = find_run(home, NAME)
+    refresh(run)
+    with server.lock:
+        del record.history[3:]
+        record.state = "failed"
+    for _ in range(2):
+        assert refresh(run) is None
+    assert run.state()["state"] == "failed"
+    assert len(run.metrics()) == 3
+    assert [row["step"] for row in read_jsonl(run.path / "replaced.jsonl")] == list(range(10))
+    assert len([event for event in run.events() if "replaced.jsonl" in str(event.get("message"))]) == 1
+    with server.lock:
+        record.history.clear()
+    refresh(run)
+    assert len(run.metrics()) == 3
+    assert run.summary()["alerts"] == []
 
 
 def test_sch_07_two_processes_add_a_hundred_watched_runs_each(home: Path) -> None:
