@@ -46,6 +46,44 @@ def test_a_run_that_crashed_is_resumed_by_word_after_a_yes(home: Path) -> None:
     assert [row["step"] for row in run.metrics()] == list(range(1, 11))
 
 
+def test_a_run_that_cannot_be_resumed_is_told_before_anybody_is_asked(home: Path) -> None:
+    try:
+        until_over(start(home, [steps(4)]))
+        told = rl_cli("resume the run")
+    finally:
+        end_all(home)
+    assert told.code == 1, told.out + told.err
+    assert "no more to play" in told.out
+    assert "--yes" not in told.out
+
+
+def test_the_sentence_of_the_readme_is_understood_whole(home: Path) -> None:
+    """To the end of a run that is going on; the same words after "train" are part of the README's tour."""
+    sentence = 'rl-cli "train gsm8k-mini, and tell me when it is done or goes wrong"'
+    assert sentence in (Path(__file__).parent.parent.parent / "README.md").read_text("utf-8")
+    refused = rl_cli(sentence.split('"')[1])
+    assert refused.code == 3  # the question before the start, and nobody to ask
+    try:
+        run = start(home, [steps(60, every=0.05, **{"reward/mean": [0.2, 0.8]})])
+        told = rl_cli("tell me when it is done or goes wrong")
+        chinese = rl_cli("完成或者出错的时候告诉我")
+    finally:
+        end_all(home)
+    assert f"Run {run.id} (gsm8k-mini) [replay, nothing was trained]: finished" in told.out
+    assert told.code == 0
+    for said in (refused, told, chinese):
+        assert "Not understood" not in said.out + said.err
+        assert "做不了" not in said.out
+
+
+def test_what_failed_in_wandb_does_not_exit_with_0(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    for request in ("list my W&B projects", "watch wandb:me/proj/abc"):
+        told = rl_cli(request)
+        assert told.code == 1, told.out + told.err
+        assert "not affected" not in told.out
+
+
 def test_somebody_elses_run_is_watched_and_listed_by_word_and_stopped_only_after_a_yes(
     home: Path, server: WandbServer
 ) -> None:

@@ -183,7 +183,9 @@ async def rl_stop_training(context: CallContext, reason: str, run_id: str | None
 
 
 @tool(toolset="rl", risk="read")
-async def rl_get_results(context: CallContext, run_id: str | None = None) -> dict[str, Any]:
+async def rl_get_results(
+    context: CallContext, run_id: str | None = None, against: str | None = None
+) -> dict[str, Any]:
     """Results of a run: test accuracy before and after, the gain, samples, checkpoint, report and notes.
 
     `initial` is where GRPO started, `final` where it ended, `best` the checkpoint chosen on validation; all
@@ -192,10 +194,18 @@ async def rl_get_results(context: CallContext, run_id: str | None = None) -> dic
 
     Args:
         run_id: The run; without it, the one that this conversation started, else the newest.
+        against: Another run: `paired` then tests this one against it on the same test problems, or says
+            `why_not`. Only that tells which of two runs is better.
     """
+    from rl_cli.runs.reports.compare import compare
     from rl_cli.runs.reports.report import results
 
-    return await asyncio.to_thread(results, _find(context, run_id))
+    run = _find(context, run_id)
+    found = await asyncio.to_thread(results, run)
+    if against is None:
+        return found
+    compared = await asyncio.to_thread(compare, [_find(context, against), run])
+    return {**found, "paired": compared["paired"][0]}
 
 
 @tool(toolset="rl", risk="read")

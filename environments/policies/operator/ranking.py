@@ -39,7 +39,7 @@ def best(intent: Best, say: Voice, conversation: Conversation) -> Procedure:
                 )
             )
         lines.append(
-            verdict([(row, row["eval"]) for row in own], say)
+            (yield from verdict([(row, row["eval"]) for row in own], say))
             if len(own) > 1
             else say(f"It is the only one of {environment}.", f"{environment} 只有这一个。")
         )

@@ -121,6 +121,7 @@ class Tools:
     checks: list[dict[str, Any]] = field(default_factory=lambda: [check(), end()])
     answers: dict[str, Any] = field(default_factory=dict)
     runs: list[dict[str, Any]] = field(default_factory=list)
+    paired: dict[str, Any] = field(default_factory=lambda: {"why_not": "the single answers were not kept"})
     selected: str = ""
     config: dict[str, Any] = field(default_factory=lambda: dict(CONFIG))
     changed: dict[str, Any] = field(default_factory=dict)
@@ -251,10 +252,11 @@ class Tools:
     def _rl_stop_training(self, run_id: str | None, reason: str) -> dict[str, Any]:
         return {"ok": True, "run_id": run_id or RUN_ID, "state": "stopping", "step": self.last_run["step"]}
 
-    def _rl_get_results(self, run_id: str | None) -> dict[str, Any]:
+    def _rl_get_results(self, run_id: str | None, against: str | None = None) -> dict[str, Any]:
         known = next((row for row in self.runs if row["id"] == run_id), self.last_run)
         return {
             "ok": True,
+            **({"paired": {"first": against, "second": run_id, **self.paired}} if against else {}),
             "run": known,
             "eval": known["eval"] if self.runs else EVAL,
             "gain": 0.595,

@@ -113,7 +113,7 @@ def test_watch_goes_to_the_end_and_reports() -> None:
 def test_compare_names_the_better_run_with_its_figures() -> None:
     tools = Tools(runs=[ONE, TWO, TOOL])
     answer = play("compare the last two runs", tools).answer
-    assert tools.called == ["list_runs", "get_results", "get_results"]
+    assert tools.called == ["list_runs", *["get_results"] * 3]  # the last is the test
     assert "20260103-000001-gsm8k-mini is better: 0.8125 against 0.6" in answer
 
 
@@ -132,10 +132,30 @@ def test_compare_says_when_it_cannot_say(runs: list[dict[str, object]], part: st
     assert part in play("compare the last two runs", Tools(runs=runs)).answer
 
 
+@pytest.mark.parametrize(
+    ("request_", "p", "parts"),
+    [
+        ("compare the last two runs", 0.003, ["is better", "alone solves 30", "McNemar"]),
+        ("compare the last two runs", 0.4, ["no more than chance", "p = 0.4"]),
+        ("比较最近两次运行", 0.003, ["更好", "McNemar", "30 道"]),
+    ],
+)
+def test_compare_takes_the_paired_test_where_there_is_one(request_: str, p: float, parts: list[str]) -> None:
+    runs = [
+        run(id=f"20260103-00000{i}-gsm8k-mini", state="finished", eval={**EVAL, "final": final})
+        for i, final in enumerate((0.70, 0.75), 1)
+    ]
+    paired = {"n": 400, "gained": 30, "lost": 10, "p": p, "difference": 0.05, "low": 0.02, "high": 0.08}
+    tools = Tools(runs=runs, paired=paired)
+    answer = play(request_, tools).answer
+    assert all(part in answer for part in parts), answer
+    assert tools.arguments("rl_get_results")[-1] == {"run_id": runs[1]["id"], "against": runs[0]["id"]}
+
+
 def test_compare_by_name() -> None:
     tools = Tools(runs=[TOOL, ONE, TWO])
     play("compare 20260103-000001-gsm8k-mini and 20260103-000002-gsm8k-mini", tools)
-    assert [found["run_id"] for found in tools.arguments("rl_get_results")] == [
+    assert [found["run_id"] for found in tools.arguments("rl_get_results")][:2] == [
         "20260103-000001-gsm8k-mini",
         "20260103-000002-gsm8k-mini",
     ]
@@ -153,7 +173,8 @@ def test_the_best_run_is_looked_for_among_all_finished_ones_that_trained(request
     )
     tools = Tools(runs=[replay, TOOL, ONE, TWO, BEST])
     answer = play(request_, tools).answer
-    assert tools.calls == [("rl_list_runs", {"limit": 500})]
+    assert tools.calls[0] == ("rl_list_runs", {"limit": 500})
+    assert tools.called == ["list_runs", "get_results"]  # the test of the best two
     assert "3 finished runs that trained (not counted: 1 replays, 1 without" in answer
     assert "20260101-000009-gsm8k-mini is better: 0.95 against 0.8125" in answer
     assert "20260109-000000" not in answer
