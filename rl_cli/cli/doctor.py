@@ -16,7 +16,7 @@ from rl_cli.cli.output import print_json, print_table
 from rl_cli.core.errors import RlCliError
 from rl_cli.core.extras import EXTRAS, install_command, missing_modules
 from rl_cli.core.settings import ensure_home, load_settings
-from rl_cli.runs.tracking_mode import has_key
+from rl_cli.runs.tracking_mode import CLOUD, has_key, key_problem, server_address
 
 app = single()
 
@@ -105,15 +105,21 @@ def _monitor() -> Check:
 
 
 def _tracking() -> Check:
-    """Never shows the key, only where it is."""
+    """Never shows the key, only where it is; asks no server."""
     if os.environ.get("WANDB_MODE") in ("offline", "disabled"):
         return Check("W&B", "ok", f"{os.environ['WANDB_MODE']}, by WANDB_MODE")
-    if os.environ.get("WANDB_API_KEY"):
-        return Check("W&B", "ok", "key in WANDB_API_KEY: runs are uploaded live")
-    if has_key():
-        return Check("W&B", "ok", "key in ~/.netrc: runs are uploaded live")
-    upload = "wandb login, or set WANDB_API_KEY; then: rl-cli runs sync"
-    return Check("W&B", "absent", "no key: runs are recorded offline", upload)
+    address = server_address()
+    where = "" if address.rstrip("/") == CLOUD else f", at {address} (WANDB_BASE_URL)"
+    if not has_key():
+        upload = "wandb login, or set WANDB_API_KEY; then: rl-cli runs sync"
+        return Check("W&B", "absent", f"no key{where}: runs are recorded offline", upload)
+    source = "WANDB_API_KEY" if os.environ.get("WANDB_API_KEY") else "~/.netrc"
+    if problem := key_problem():
+        remedy = "copy the whole key from the W&B settings page, or unset it to record offline"
+        return Check("W&B", "broken", f"what {source} holds cannot be a key: {problem}", remedy)
+    return Check(
+        "W&B", "ok", f"key in {source}{where}: runs are uploaded live (not asked whether it is right)"
+    )
 
 
 def _models() -> list[Check]:

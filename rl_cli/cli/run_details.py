@@ -35,16 +35,19 @@ def show_run(run: Any, as_json: bool, plot: bool | None = None) -> None:
     units = {"gpu_hours": "GPU time", "dollars": "cost", "tokens": "tokens of endpoints", "hours": "time"}
     took = {name: in_words(unit, spent.of(unit)) for unit, name in units.items() if spent.of(unit)}
     tracking = read_tracking(run)
-    tracked = {"W&B": tracking_in_words(tracking)} if tracking else {}
+    tracked = {"W&B": tracking_in_words(tracking, why=False)} if tracking else {}
     silent = {"silent": quiet} if (quiet := _quiet(run, summary)) else {}
     resumed = {"attempts": told} if (told := attempts_in_words(run, run.state())) else {}
     print_fields({**summary, **silent, **resumed, **measured, **took, **tracked})
-    for note in tracking_notes(run):
+    notes = tracking_notes(run)
+    for note in notes:
         say(f"note: {note}")
     if figures:
         print("\nnewest figures")
         print_fields({f"  {name}": value for name, value in figures.items() if name != "time"})
     for alert in alerts:
+        if alert["rule"] == "wandb" and notes:  # they say it
+            continue
         earlier = f"attempt {alert['attempt']}" if is_earlier(alert) else None
         kind = ", ".join(map(str, filter(None, (alert["rule"], alert.get("severity"), earlier))))
         say(f"\nalert ({kind}): {alert['message']}\n  {alert['action']}")

@@ -46,8 +46,7 @@ def read_tracking(run: RunDir, state: State | None = None) -> dict[str, Any] | N
         return record
     known = (state or run.state()).get("processes", {}).get("uploader")
     if known and ProcessIdentity.from_dict(known).alive() is False:
-        error = f"the process that uploads is gone; {how_to_sync(run)}"
-        return {**record, "state": "incomplete", "error": error}
+        return {**record, "state": "incomplete", "error": "the process that uploads is gone"}
     return record
 
 
@@ -73,9 +72,9 @@ def disagreements(run: RunDir) -> list[str]:
     return []
 
 
-def in_words(record: dict[str, Any]) -> str:
-    """One line, e.g. `live, ok: 140 of 150 rows`."""
-    rows, uploaded, error = record.get("rows"), record.get("uploaded"), record.get("error")
+def in_words(record: dict[str, Any], why: bool = True) -> str:
+    """One line, e.g. `live, ok: 140 of 150 rows`; with the trouble, unless `why` is false."""
+    rows, uploaded, error = record.get("rows"), record.get("uploaded"), record.get("error") if why else None
     mode, state = record.get("mode"), record["state"]
     if mode == "offline" and state == "ok":
         return f"offline: {rows} rows recorded"
@@ -107,7 +106,8 @@ def tracking_notes(run: RunDir) -> list[str]:
     if record.get("mode") == "offline":
         return [*notes, f"W&B is offline. To upload it: rl-cli runs sync {shlex.quote(run.id)}"]
     if record["state"] != "ok":
-        notes.append(f"W&B: {in_words(record)}")
+        left = f"; {how_to_sync(run)}" if record["state"] == "incomplete" else ""
+        notes.append(f"W&B: {in_words(record)}{left}")
     return notes
 
 
@@ -117,4 +117,5 @@ def tracking_facts(run: RunDir) -> dict[str, Any] | None:
     if record is None:
         return None
     lines = disagreements(run)
-    return {**record, **({"disagreements": lines} if lines else {})}
+    hint = {"hint": how_to_sync(run)} if record["state"] == "incomplete" else {}
+    return {**record, **hint, **({"disagreements": lines} if lines else {})}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import netrc
 import os
+import re
 from collections.abc import Mapping
 from typing import Literal
 from urllib.parse import urlsplit
@@ -12,6 +13,9 @@ from rl_cli.core.own_process import without_secrets
 
 Mode = Literal["live", "online", "offline", "off"]
 CLOUD = "https://api.wandb.ai"
+KEY_LENGTH = 40
+_TOKEN = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+")
+"""A JWT, which some servers take for a key."""
 OF_OTHERS = (
     "DEBUG",
     "CORE_DEBUG",
@@ -44,15 +48,40 @@ def wanted_mode(tracking: str, backend: str | None = None) -> Mode:
     return "online" if tracking == "online" else "live"
 
 
+def server_address() -> str:
+    """Where W&B is asked, without a password that may stand in the address."""
+    url = urlsplit(os.environ.get("WANDB_BASE_URL") or CLOUD)
+    return url._replace(netloc=url.netloc.rpartition("@")[2]).geturl()
+
+
 def has_key() -> bool:
     """Whether there is a W&B key: WANDB_API_KEY, or `wandb login` has left one in ~/.netrc."""
-    if os.environ.get("WANDB_API_KEY"):
-        return True
-    host = urlsplit(os.environ.get("WANDB_BASE_URL") or CLOUD).netloc
+    return _key() is not None or bool(os.environ.get("WANDB_IDENTITY_TOKEN_FILE"))
+
+
+def key_problem() -> str | None:
+    """Why the key cannot be one, whatever the server says; None if it may be one, or there is none."""
+    key = _key()
+    if key is None or _TOKEN.fullmatch(key):
+        return None
+    secret = key.split("-", 1)[-1]  # a server of one's own may put a name before it
+    if not re.fullmatch(r"[\w-]*", secret):
+        return "a key has letters, digits and underscores only"
+    if len(secret) < KEY_LENGTH:
+        return f"a key has {KEY_LENGTH} characters or more, this one has {len(secret)}"
+    return None
+
+
+def _key() -> str | None:
+    if key := os.environ.get("WANDB_API_KEY"):
+        return key
+    host = urlsplit(server_address()).netloc
+    file = os.environ.get("NETRC")
     try:
-        return netrc.netrc().authenticators(host) is not None
+        found = netrc.netrc(os.path.expanduser(file) if file else None).authenticators(host)
     except (OSError, netrc.NetrcParseError):  # no such file, or not readable as one: no key
-        return False
+        return None
+    return found[2] if found else None
 
 
 def environment_for(key: bool) -> Mapping[str, str | None]:

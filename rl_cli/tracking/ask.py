@@ -25,6 +25,7 @@ from rl_cli.core.own_process import without_secrets
 from rl_cli.core.processes import TREE, ProcessIdentity, kill_tree, python_module
 from rl_cli.tracking.answers import FOLDER
 from rl_cli.tracking.errors import WandbError, too_slow
+from rl_cli.tracking.reach import must_make_sense
 
 Rows = list[dict[str, Any]]
 
@@ -134,6 +135,8 @@ class Asker:
         """
         until = time.monotonic() + deadline
         with self._ended_unless_answered():
+            if not self._child:
+                must_make_sense(deadline)
             child = self._child or self._start(deadline)
             request = json.dumps({"operation": operation, "arguments": arguments}) + "\n"
             with suppress(BrokenPipeError):  # it has said why, or its end is noticed below

@@ -9,7 +9,6 @@ from typing import Any
 from rl_cli.core.cuts import one_line
 from rl_cli.runs.progress import Reader
 from rl_cli.runs.run_dir import RunDir
-from rl_cli.runs.tracking_file import how_to_sync
 from rl_cli.tracking.ask import Asker
 from rl_cli.tracking.errors import WandbError
 from rl_cli.tracking.rows import Key, key_of, key_of_logged
@@ -126,6 +125,10 @@ class ReadBack:
         wrong = ("failed", "crashed") if good else ("finished",)
         return self.remote.get("state") not in (None, "running", *wrong)
 
+    def is_hopeless(self) -> bool:
+        """Whether the last question failed for a reason that another run would meet too."""
+        return self.error is not None and self.error.kind in (*UNAUTHORISED, "down", "slow", "rate_limited")
+
     def trouble(self) -> str:
         """ok, unavailable or unauthorised, by the last question."""
         if self.error is None:
@@ -140,5 +143,10 @@ def conclusion(back: ReadBack, mode: str) -> dict[str, Any]:
     if not lacking and back.checked is not None and back.trouble() == "ok":
         return back.record(mode, "done")
     why = one_line(back.error.message, 200) if back.error else "they have not arrived in time"
-    said = f"W&B lacks {lacking} of {len(back.wanted)} rows: {why}; all are kept here"
-    return back.record(mode, "incomplete", f"{said}; {how_to_sync(back.run)}")
+    return back.record(mode, "incomplete", why)
+
+
+def what_lacks(record: dict[str, Any]) -> str:
+    """Of an upload that is incomplete, in one sentence."""
+    lacking = record["rows"] - record["uploaded"]
+    return f"W&B lacks {lacking} of {record['rows']} rows: {record['error']}; all are kept here"

@@ -67,20 +67,22 @@ def follow(run: RunDir, session: Any, on_rows: Callable[[int], None] = lambda ro
         session: The wandb session.
         on_rows: Told how many rows of the file have been taken, whenever there are more.
     """
-    reader, position, taken = Reader(run), Position(run), 0
+    reader, position = Reader(run), Position(run)
+    taken: set[Key] = set()
+    """As they are counted when they are read back: two rows of one step and moment are one."""
     while True:
         state = run.state()
-        before = taken
+        before = len(taken)
         for rows, _ in reader.batches():
             for row in rows:
                 if key := key_of(row):
-                    taken += 1
+                    taken.add(key)
                     if position.is_new(key):
                         session.log(as_logged(row))
-        if taken > before:
+        if len(taken) > before:
             with suppress(OSError):  # a full disk is the run's business
                 position.save()
-                on_rows(taken)
+                on_rows(len(taken))
         if is_over(state):
             break
         time.sleep(LOOK_EVERY_SECONDS)

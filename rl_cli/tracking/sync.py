@@ -34,6 +34,8 @@ class Synced:
     complete: bool
     error: str | None
     url: str | None
+    hopeless: bool
+    """W&B itself was the trouble: another run would fare no better."""
 
 
 def need_sync(home: str) -> tuple[list[RunDir], list[RunDir]]:
@@ -83,7 +85,8 @@ def sync_run(run: RunDir, seconds: float = 3600, told: Callable[[str], None] = l
     record = conclusion(back, mode)
     write_tracking(run, record)
     complete = record["state"] == "done"
-    return Synced(run.id, record["rows"], record["uploaded"], complete, record["error"], record["url"])
+    rows, uploaded = record["rows"], record["uploaded"]
+    return Synced(run.id, rows, uploaded, complete, record["error"], record["url"], back.is_hopeless())
 
 
 def _bring(back: ReadBack, until: float, told: Callable[[str], None]) -> None:

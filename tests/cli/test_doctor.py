@@ -7,7 +7,8 @@ from tests.e2e.cli import rl_cli
 
 
 def test_names_what_there_is_and_hides_the_key(home: Path) -> None:
-    outcome = rl_cli("doctor", "--json", WANDB_API_KEY="a-very-secret-key")
+    key = "secret" * 8
+    outcome = rl_cli("doctor", "--json", WANDB_API_KEY=key)
     report = json.loads(outcome.out)
     checks = {check["name"]: check for check in report["checks"]}
     assert outcome.code == 0
@@ -24,7 +25,7 @@ def test_names_what_there_is_and_hides_the_key(home: Path) -> None:
     } <= checks.keys()
     assert checks["model"]["detail"].startswith("builtin/operator")
     assert str(home) in checks["home"]["detail"]
-    assert "secret" not in outcome.out + rl_cli("doctor", WANDB_API_KEY="a-very-secret-key").out
+    assert "secret" not in outcome.out + rl_cli("doctor", WANDB_API_KEY=key).out
 
 
 def test_a_missing_extra_is_absent_with_its_command(tmp_path: Path) -> None:
@@ -65,3 +66,17 @@ def test_says_which_keys_are_set_and_where_the_model_would_answer(tmp_path: Path
     broken = rl_cli("doctor", "--json", cwd=tmp_path)
     assert broken.code == 1
     assert "rl-cli config trust" in broken.out
+
+
+def test_names_the_server_of_w_and_b_and_a_key_that_cannot_be_one() -> None:
+    def check(**environment: str) -> dict[str, str]:
+        rows = json.loads(rl_cli("doctor", "--json", **environment).out)["checks"]
+        return next(row for row in rows if row["name"] == "W&B")
+
+    address = {"WANDB_BASE_URL": "http://user:pw@127.0.0.1:9"}
+    good = check(WANDB_API_KEY="a" * 40, **address)
+    assert (good["state"], "at http://127.0.0.1:9 (WANDB_BASE_URL)" in good["detail"]) == ("ok", True)
+    assert "pw" not in good["detail"]
+    assert "api.wandb.ai" not in check(WANDB_API_KEY="a" * 40)["detail"]
+    short = check(WANDB_API_KEY="short", **address)
+    assert (short["state"], "40 characters" in short["detail"]) == ("broken", True)

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from rl_cli.cli.run_details import show_run
 from rl_cli.core.files import write_json
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.store import create_run
-from rl_cli.runs.tracking_file import disagreements, read_tracking
+from rl_cli.runs.tracking_file import disagreements, read_tracking, tracking_facts
 from rl_cli.runs.tracking_mode import environment_for, wanted_mode
 from tests.runs.kit import identity, replay_config, start, steps, until_over, until_state
 
@@ -62,6 +63,23 @@ def test_ops_07_what_w_and_b_says_stands_beside_what_is_true_here(runs: Path) ->
     assert disagreements(run)[0].startswith("W&B says running; here it is stopped")
 
 
+def test_what_is_lacking_is_said_once_with_what_to_do(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = start(runs, [steps(1)])
+    until_over(run)
+    record = {"mode": "live", "state": "incomplete", "rows": 1, "uploaded": 0, "error": "it is down"}
+    write_json(run.path / "tracking.json", record)
+    write_json(
+        run.path / "state.json", {**run.state(), "alerts": [{"rule": "wandb", "message": "it is down"}]}
+    )
+    show_run(run, as_json=False, plot=False)
+    shown = capsys.readouterr().out
+    assert shown.count("it is down") == 1
+    assert (
+        f"live, incomplete: 0 of 1 rows (it is down); to upload the rest: rl-cli runs sync {run.id}" in shown
+    )
+    assert (tracking_facts(run) or {})["hint"].endswith(run.id)
+
+
 def test_an_uploader_that_is_gone_does_not_go_on_saying_ok(runs: Path) -> None:
     run = start(runs, [steps(1)])
     until_over(run)
@@ -71,7 +89,7 @@ def test_an_uploader_that_is_gone_does_not_go_on_saying_ok(runs: Path) -> None:
     gone = {**state["processes"], "uploader": {**identity(run, "trainer").to_dict()}}
     told = read_tracking(run, {**state, "processes": gone}) or {}
     assert told["state"] == "incomplete"
-    assert f"rl-cli runs sync {run.id}" in told["error"]
+    assert told["error"] == "the process that uploads is gone"
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"state": 3}', "{"])
