@@ -25,7 +25,7 @@ from functools import partial
 from typing import Any
 
 from rl_cli.core.cuts import one_line
-from rl_cli.core.errors import BadUsage, did_you_mean
+from rl_cli.core.errors import BadUsage, Refused, did_you_mean
 from rl_cli.core.json_text import to_json
 from tools.arguments import read_arguments
 from tools.registry import all_tools, find_tool, tool, tool_schemas, tool_specs
@@ -128,7 +128,7 @@ async def _estimate(spec: ToolSpec, values: dict[str, Any], context: CallContext
         return None
     try:
         return await _threads.run(partial(spec.estimate, context, values))
-    except (ToolError, BadUsage):  # nobody need be asked about what cannot be done
+    except (BadUsage, Refused):  # nobody need be asked about what cannot be done
         raise
     except Exception:  # the call itself will say what is wrong
         log.debug("no estimate for %s", spec.name, exc_info=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ PLAY = [
     {"crash": "boom"},
     steps(4, step_from=7),
 ]
+LEARNS: Any = {"reward/mean": [0.2, 0.8]}
 WATCHED = "wandb:team/rl/abc123"
 
 
@@ -64,7 +66,7 @@ def test_the_sentence_of_the_readme_is_understood_whole(home: Path) -> None:
     refused = rl_cli(sentence.split('"')[1])
     assert refused.code == 3  # the question before the start, and nobody to ask
     try:
-        run = start(home, [steps(60, every=0.05, **{"reward/mean": [0.2, 0.8]})])
+        run = start(home, [steps(60, every=0.05, **LEARNS)])
         told = rl_cli("tell me when it is done or goes wrong")
         chinese = rl_cli("完成或者出错的时候告诉我")
     finally:
