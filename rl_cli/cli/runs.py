@@ -154,18 +154,19 @@ def stop_command(
     json_: JsonOption = False,
 ) -> None:
     """Stop a run: it saves, is evaluated, and ends as `stopped`. Exit code 1 if it ended otherwise."""
+    from rl_cli.cli.run_stop import stop_watched, tell_of_wait
     from rl_cli.runs.launch import is_suspended, stop_run
     from rl_cli.runs.state_file import is_over
     from rl_cli.runs.strays import stray_processes
 
     found = _find(run, up_to_date=False)
     if found.id.startswith("wandb-"):
-        from rl_cli.cli.run_stop import stop_watched
-
         stop_watched(found, reason, json_)
         return
     if is_over(known := found.state()) and not (known.get("damaged") and stray_processes(found)):
         print(f"nothing to stop: {found.id} is {known['state']}", file=sys.stderr)
+    elif known["state"] in ("running", "stopping") and not now:
+        tell_of_wait(found)
     state = stop_run(found, "user", reason, now=now)
     if json_:
         print_json(found.summary())

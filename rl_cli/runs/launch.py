@@ -175,7 +175,7 @@ def stop_run(run: RunDir, by: str, reason: str, wait: bool | float = True, now: 
         run.request_stop(by, reason, now=now)
     except OSError as error:  # a full disk without a reserve
         _signal_instead(run, state, error)
-    grace = 0.0 if now else _grace(run)
+    grace = 0.0 if now else grace_seconds(run)
     longest = grace + 3 * TERMINATE_SECONDS + 10
     deadline = time.monotonic() + (longest if wait is True else float(wait))
     unheeded = time.monotonic() + UNHEEDED_SECONDS
@@ -199,7 +199,7 @@ def _stop_strays(run: RunDir, by: str, reason: str, wait: bool | float, now: boo
         return run.state()
     with suppress(OSError):  # a full disk: they are ended all the same
         run.request_stop(by, reason, now=now)
-    grace = 0.0 if now else _grace(run)
+    grace = 0.0 if now else grace_seconds(run)
     deadline = time.monotonic() + (grace if wait is True else min(grace, float(wait)))
     while any(one.alive() for one in strays) and time.monotonic() < deadline:
         time.sleep(LOOK_EVERY_SECONDS)
@@ -240,7 +240,8 @@ def _end_supervisor(state: State) -> None:
             os.kill(supervisor.pid, signal.SIGKILL)
 
 
-def _grace(run: RunDir) -> float:
+def grace_seconds(run: RunDir) -> float:
+    """How long its trainer may take to save and be evaluated once it is asked to stop."""
     from rl_cli.config.tree import HealthSection
 
     try:

@@ -205,6 +205,7 @@ def test_stop_in_the_middle_saves_and_evaluates(runs: Path) -> None:
     run = start(runs, {"play": [steps(3), *TAIL], "on_stop": [{"checkpoint": 3}, {"evaluation": final}]})
     until_step(run, 3)
     stopped = rl_cli("runs", "stop", run.id, "--reason", "seen enough", "--json")
+    assert f"{run.id} may save and be evaluated until " in stopped.err
     assert stopped.code == 0
     summary = stopped.rows()[0]
     assert (summary["state"], summary["reason"]) == ("stopped", "user: seen enough")
@@ -424,6 +425,8 @@ def test_the_command_line_end_to_end(runs: Path) -> None:
     assert (runs / "runs" / two / "report.html").is_file()
     compared = rl_cli("runs", "compare", one["id"], two, "--json").rows()[0]
     assert compared["config"] == {"seed": [0, 5]}
+    (runs / "runs" / two / "logs" / "uploader.log").touch()
+    assert "nothing was written" in rl_cli("runs", "logs", two, "--process", "uploader").err
     logs = rl_cli("runs", "logs", two, "--process", "trainr")
     assert logs.code == 2
     assert "did you mean trainer" in logs.err
