@@ -49,8 +49,10 @@ def show_run(run: Any, as_json: bool, plot: bool | None = None) -> None:
         if alert["rule"] == "wandb" and notes:  # they say it
             continue
         earlier = f"attempt {alert['attempt']}" if is_earlier(alert) else None
-        kind = ", ".join(map(str, filter(None, (alert["rule"], alert.get("severity"), earlier))))
-        say(f"\nalert ({kind}): {alert['message']}\n  {alert['action']}")
+        settled = alert.get("settled")
+        parts = (alert["rule"], alert.get("severity"), earlier, settled and "settled")
+        kind = ", ".join(map(str, filter(None, parts)))
+        say(f"\nalert ({kind}): {alert['message']}\n  {settled or alert['action']}")
     if plots_wanted(plot):
         print_plots([run])
 

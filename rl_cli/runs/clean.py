@@ -7,6 +7,7 @@ incomplete or that the config does not ask to keep. A whole run is removed only 
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import shutil
@@ -25,7 +26,7 @@ from rl_cli.runs.retention import to_remove
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import OVER, WATCHED, is_over, read_state
 from rl_cli.runs.store import runs_folder
-from rl_cli.runs.strays import stray_processes
+from rl_cli.runs.strays import ours_by_folder, stray_processes
 from rl_cli.runs.times import since
 
 DRAFT, GOING = ".new-", ".old-"
@@ -68,12 +69,17 @@ def find_leftovers(home: Path, runs: Iterable[RunDir], older_than: float = 0) ->
     """
     yield from _drafts(runs_folder(home))
     marks: dict[str, str] = {}
+    folders: dict[str, str] = {}
     for run in runs:
         state = read_state(run.path)
         if not _is_idle(run, state) or (since(state.get("ended")) or 0.0) < older_than:
             continue
         marks |= dict.fromkeys(_marks(state), run.id)
+        folders[os.path.realpath(run.path)] = run.id
         yield from _files_of(run)
+    for folder, identity, _ in ours_by_folder() if folders else ():
+        if folder in folders and identity.mark not in marks:  # of an upload: state.json does not name it
+            marks[identity.mark] = folders[folder]
     for identity, words in marked_processes(marks) if marks else ():
         what = f"pid {identity.pid}, {' '.join(words)[:200]}"
         yield Leftover("process", marks[identity.mark], what, process=identity)

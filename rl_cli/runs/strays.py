@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 from rl_cli.core.processes import TREE, ProcessIdentity
 from rl_cli.runs.run_dir import RunDir
@@ -16,20 +16,29 @@ OURS = "rl_cli."
 
 def stray_processes(run: RunDir) -> list[ProcessIdentity]:
     """What runs one of our modules for the run's directory on this machine, each with its mark."""
+    here = os.path.realpath(run.path)
+    return [process for folder, process, _ in ours_by_folder() if folder == here]
+
+
+def ours_by_folder() -> Iterator[tuple[str, ProcessIdentity, list[str]]]:
+    """Every process of this machine that runs one of our modules for a folder: (folder, process, words)."""
     import psutil
 
-    found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            if process.pid != os.getpid() and _is_for(process.cmdline(), run.path):
-                marks = process.environ().get(TREE, "").split()
-                identity = ProcessIdentity.of(process.pid)
-                found.append(replace(identity, mark=marks[-1]) if marks else identity)
-    return [one for one in found if one.alive()]
+            words = process.cmdline()
+            folder = _folder_of(words)
+            if folder is None or process.pid == os.getpid():
+                continue
+            marks = process.environ().get(TREE, "").split()
+            identity = ProcessIdentity.of(process.pid)
+            identity = replace(identity, mark=marks[-1]) if marks else identity
+            if identity.alive():
+                yield folder, identity, words
 
 
-def _is_for(words: list[str], folder: Path) -> bool:
+def _folder_of(words: list[str]) -> str | None:
     module = words.index("-m") + 1 if "-m" in words else len(words)
     if module + 1 >= len(words) or not words[module].startswith(OURS):
-        return False
-    return os.path.realpath(words[module + 1]) == os.path.realpath(folder)
+        return None
+    return os.path.realpath(words[module + 1])

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from rl_cli.core.errors import BadUsage
 from rl_cli.runs.run_dir import RunDir
-from rl_cli.runs.state_file import is_over
+from rl_cli.runs.state_file import StateWriter, is_over
 from rl_cli.runs.store import list_runs
 from rl_cli.runs.tracking_file import is_only_played, recorded, write_tracking
 from rl_cli.runs.tracking_mode import has_key
@@ -20,6 +21,11 @@ LOCK_SECONDS = 90.0
 """A supervisor that has written the end may still be uploading."""
 ANSWER_SECONDS = 30.0
 ROUND_SECONDS = 300.0
+QUIET_SECONDS = 45.0
+"""A round that has brought nothing for this long is ended."""
+VAIN_SECONDS = 110.0
+"""And all of it, if nothing has come for this long."""
+LOOK_EVERY_SECONDS = 8.0
 MOST_VAIN_ROUNDS = 3
 """Rounds in a row that bring nothing."""
 
@@ -76,22 +82,39 @@ def sync_run(run: RunDir, seconds: float = 3600, told: Callable[[str], None] = l
     if not is_over(state):
         raise BadUsage(f"{run.id} goes on ({state['state']})", "W&B gets the rest at its end")
     try:
-        with run.locked(timeout=LOCK_SECONDS), Asker() as asker:
+        with run.locked(timeout=LOCK_SECONDS) as writer, Asker() as asker:
             back = ReadBack(run, asker)
             _bring(back, time.monotonic() + seconds, told)
+            record = conclusion(back, (recorded(run) or {}).get("mode") or "offline")
+            write_tracking(run, record)
+            _note(run, writer, record)
     except TimeoutError:
         raise BadUsage(f"{run.id} is being uploaded or resumed at this moment", "try again later") from None
-    mode = (recorded(run) or {}).get("mode") or "offline"
-    record = conclusion(back, mode)
-    write_tracking(run, record)
     complete = record["state"] == "done"
     rows, uploaded = record["rows"], record["uploaded"]
     return Synced(run.id, rows, uploaded, complete, record["error"], record["url"], back.is_hopeless())
 
 
+def _note(run: RunDir, writer: StateWriter, record: dict[str, Any]) -> None:
+    """Says with the run, once, where W&B has it now; alerts that it lacks rows are settled then."""
+    whole, url = record["state"] == "done", record["url"]
+    known = [event for event in run.events() if event.get("kind") == "wandb" and event.get("url") == url]
+    told = any(event.get("message") for event in known)
+    if not url or told or (known and not whole) or writer.state.get("damaged"):
+        return
+    said = {"message": f"sent later: all {record['rows']} rows are there"} if whole else {}
+    run.append_event("wandb", mode=record["mode"], url=url, **said)
+    settled = {"settled": "W&B got all rows later"} if whole else {}
+    alerts = [
+        {**alert, **settled} if alert.get("rule") == "wandb" else alert
+        for alert in writer.state.get("alerts") or []
+    ]
+    writer.update(wandb_url=url, alerts=alerts)
+
+
 def _bring(back: ReadBack, until: float, told: Callable[[str], None]) -> None:
     back.look_here()
-    vain = 0
+    vain, began = 0, time.monotonic()
     while vain < MOST_VAIN_ROUNDS and (left := until - time.monotonic()) > 0:
         if not back.look_there(min(ANSWER_SECONDS, left)):
             return
@@ -99,6 +122,32 @@ def _bring(back: ReadBack, until: float, told: Callable[[str], None]) -> None:
         if not lacking and back.end_is_told():
             return
         told(f"{back.run.id}: W&B has {len(back.wanted) - lacking} of {len(back.wanted)} rows")
-        one_round(back, min(ROUND_SECONDS, until - time.monotonic()), over=True)
+        progress = _Progress(back, told)
+        one_round(back, min(ROUND_SECONDS, until - time.monotonic()), True, progress.is_stuck)
         back.look_there(ANSWER_SECONDS)
         vain = 0 if len(back.lacking()) < lacking else vain + 1
+        if time.monotonic() - max(began, back.grew) > VAIN_SECONDS:
+            return
+
+
+class _Progress:
+    """Looks now and then at what a round has brought, and tells it. Args: as in `_bring`."""
+
+    def __init__(self, back: ReadBack, told: Callable[[str], None]) -> None:
+        self.back, self.told = back, told
+        self.began = self.looked = time.monotonic()
+
+    def is_stuck(self) -> bool:
+        """Whether nothing has come for so long that the round is in vain."""
+        if time.monotonic() - self.looked < LOOK_EVERY_SECONDS:
+            return False
+        lacking = len(self.back.lacking())
+        answered = self.back.look_there(ANSWER_SECONDS)
+        left, rows = len(self.back.lacking()), len(self.back.wanted)
+        self.looked = time.monotonic()
+        quiet = round(self.looked - max(self.began, self.back.grew))
+        why = f"nothing new for {quiet} s" if answered else f"no answer ({self.back.error})"
+        if left:
+            news = "" if left < lacking else f", {why}"
+            self.told(f"{self.back.run.id}: W&B has {rows - left} of {rows} rows{news}")
+        return bool(left) and quiet > QUIET_SECONDS

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sys
+import os
 from pathlib import Path
 
+from rl_cli.core.processes import python_module
 from rl_cli.runs import children
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.tracking_mode import environment_for
@@ -30,7 +31,7 @@ def segments(run: RunDir) -> list[Path]:
 
 
 def start_sync(run: RunDir, folders: list[Path], *, live: bool = False, over: bool = True) -> children.Child:
-    """Starts to upload segments, whether they are marked as uploaded or not.
+    """Starts to upload segments, whether they are marked as uploaded or not; it ends when we do.
 
     Args:
         run: The run.
@@ -42,7 +43,8 @@ def start_sync(run: RunDir, folders: list[Path], *, live: bool = False, over: bo
         OSError: It cannot be started.
     """
     options = ["--yes", "--no-skip-synced", "--no-skip-online", *(["--live"] if live else [])]
-    argv = [sys.executable, "-P", "-m", "wandb", "beta", "sync", *options, *map(str, folders)]
+    words = ["beta", "sync", *options, *map(str, folders)]
+    argv = python_module("rl_cli.tracking.bound", str(run.path), str(os.getpid()), *words)
     environment = {
         **environment_for(key=True),
         **BOUNDS,

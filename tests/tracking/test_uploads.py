@@ -3,16 +3,20 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from rl_cli.runs.resume import resume_run
 from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.strays import stray_processes
 from rl_cli.runs.tracking_file import in_words, tracking_facts, tracking_notes
-from tests.e2e.cli import rl_cli
+from rl_cli.tracking.sync import sync_run
+from tests.e2e.cli import command, rl_cli
 from tests.e2e.test_runs_replay import processes_of
 from tests.runs.kit import identity, start, steps, until, until_over, until_step
 from tests.tracking.kit import there, tracking, until_left_alone, use, wanted
@@ -134,6 +138,35 @@ def test_ops_12_steps_that_are_made_again_after_a_resume_arrive_as_well(
     assert set(arrived[30:]) <= wanted(run) <= set(arrived)
     known = tracking(run)
     assert (known["state"], known["remote_step"], len(server.runs)) == ("done", 50, 1)
+
+
+def test_an_upload_that_brings_nothing_says_so_and_ends_and_one_that_is_killed_leaves_nothing(
+    runs: Path, server: WandbServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WANDB_API_KEY")
+    run = start(runs, [steps(20, every=0.0)], tracking={"wandb": "live"})
+    until_over(run, 60)
+    until_left_alone(run)
+    monkeypatch.setenv("WANDB_API_KEY", KEY)
+    for name, seconds in (("QUIET_SECONDS", 4), ("VAIN_SECONDS", 4), ("LOOK_EVERY_SECONDS", 1)):
+        monkeypatch.setattr(f"rl_cli.tracking.sync.{name}", seconds)
+    server.plant(Fault("hang", where="file_stream"))
+    lines: list[str] = []
+    synced = sync_run(run, told=lines.append)
+    assert (synced.complete, synced.uploaded) == (False, 0)
+    assert any("0 of 20 rows, nothing new for" in line for line in lines)
+    child = subprocess.Popen(command("runs", "sync", run.id), stderr=subprocess.DEVNULL)
+    until(lambda: stray_processes(run), 60)
+    holders = [one for process in stray_processes(run) for one in psutil.Process(process.pid).children()]
+    until(lambda: any("wandb-core" in one.name() for one in psutil.Process(child.pid).children(True)), 60)
+    child.kill()
+    child.wait()
+    until(lambda: not stray_processes(run) and not any(one.is_running() for one in holders), 20)
+    server.heal()
+    code, told = sync(run)
+    assert (code, told["uploaded"]) == (0, 20)
+    assert run.summary()["wandb_url"] == told["url"]
+    assert "sent later: all 20 rows are there" in (run.path / "events.jsonl").read_text()
 
 
 @pytest.mark.soak
