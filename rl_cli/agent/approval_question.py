@@ -105,12 +105,22 @@ def visible(text: str) -> str:
 
 
 def _wrapped(text: str, first: str, then: str, width: int) -> list[str]:
-    """`text` in lines of at most `width` columns; the first begins with `first`, the others with `then`."""
-    lines, line, used = [], first, len(first)
+    """`text` in lines of at most `width` columns; the first begins with `first`, the others with `then`.
+
+    No character is left out; a line ends behind a blank where the word that crosses its edge is short.
+    """
+    lines, start, line, used = [], len(first), first, len(first)
     for c in text:
-        columns = 0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        columns = _columns(c)
         if used + columns > width:
-            lines.append(line)
-            line, used = then, len(then)
+            blank = line.rfind(" ", start) + 1
+            kept = blank if c != " " and blank > start and len(line) - blank < width // 3 else len(line)
+            lines.append(line[:kept])
+            line, start = then + line[kept:], len(then)
+            used = sum(map(_columns, line))
         line, used = line + c, used + columns
     return [*lines, line]
+
+
+def _columns(c: str) -> int:
+    return 0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1

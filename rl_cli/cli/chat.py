@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 app = single()
 
+RECAP_LINES, RECAP_COLUMNS = 8, 320
+
 
 @app.command()
 def chat(
@@ -78,8 +80,17 @@ def _greet(conversation: Conversation, resumed: bool) -> None:
             conversation.display.aside(line)
 
 
+def _first_lines(text: str) -> list[str]:
+    """The first lines of a text, as they were broken."""
+    from rl_cli.core.cuts import one_line
+
+    lines = [line for line in text.splitlines() if line.strip()]
+    shown = [one_line(line, RECAP_COLUMNS) for line in lines[:RECAP_LINES]]
+    return [*shown, "…"] if len(lines) > RECAP_LINES else shown
+
+
 def last_exchange(history: History) -> list[str]:
-    """The last request, the words that answered it, and how that ended: short, one line each."""
+    """The last request, the first lines of what answered it, and how that ended."""
     from rl_cli.cli.session_text import ending_of
     from rl_cli.core.cuts import one_line
 
@@ -90,7 +101,7 @@ def last_exchange(history: History) -> list[str]:
         ending = "the last turn was cut off"
     lines = [
         f"> {one_line(history.request, 160)}",
-        one_line(history.words, 320),
+        *_first_lines(history.words),
         f"({ending})" if ending else "",
     ]
     return [f"  {line}" for line in lines if line]

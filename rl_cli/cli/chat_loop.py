@@ -37,6 +37,7 @@ class ChatLoop:
         self._watch = watch
         self._idle = IdleWatch(conversation)
         self._worst = 0
+        conversation.run_in_view = lambda: watch.run_id
 
     async def run(self) -> int:
         """Until the person leaves.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -62,6 +62,8 @@ class Conversation:
         self._told_of: str | None = None
         """The run of which was said that it goes on."""
         self.settings = settings
+        self.run_in_view: Callable[[], str | None] = lambda: None
+        """The id of the run that a line on the screen is about."""
         self.change_answerer(answerer)
         assistant.bounds = self._bounds
 

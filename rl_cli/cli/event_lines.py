@@ -52,7 +52,17 @@ def counted(count: int, plural: str) -> str:
 def call_line(call: ToolCall) -> str:
     """A call that begins."""
     function = call["function"]
-    return f"→ {one_line(function['name'], 100)}({one_line(function['arguments'] or '', 160)})"
+    return f"→ {one_line(function['name'], 100)}({one_line(_unescaped(function['arguments'] or ''), 160)})"
+
+
+def _unescaped(arguments: str) -> str:
+    """JSON with its letters as they are, not as \\u escapes; what is no JSON stays."""
+    if "\\u" not in arguments:
+        return arguments
+    try:
+        return json.dumps(json.loads(arguments), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return arguments
 
 
 def result_line(name: str, ok: bool, result: str, seconds: float) -> str:
@@ -66,6 +76,8 @@ def fold(result: str) -> str:
     if not data.get("ok"):
         error = data.get("error", {})
         return one_line(f"{error.get('type')}: {error.get('message')}", 200)
+    if isinstance(data.get("run"), dict) and isinstance(data.get("progress"), dict) and "why" in data:
+        return one_line(_status_words(data), 240)
     shown = []
     for key, value in data.items():
         if key in HIDDEN or value in (None, [], {}):
@@ -82,6 +94,36 @@ def fold(result: str) -> str:
     return one_line(", ".join(shown), 240)
 
 
+WHY = {
+    "now": "",
+    "due": "check is due: ",
+    "alert": "alert: ",
+    "end": "ended: ",
+    "interrupted": "interrupted: ",
+}
+
+
+def _status_words(data: dict[str, Any]) -> str:
+    """A status of `rl_check_status`: how the run goes, and when it is looked at next."""
+    run, progress = data["run"], data["progress"]
+    parts = [str(run.get("state"))]
+    if progress.get("step"):
+        total = f"/{progress['total_steps']}" if progress.get("total_steps") else ""
+        parts.append(f"step {progress['step']}{total}")
+    elif progress.get("phase"):
+        parts.append(str(progress["phase"]))
+    if isinstance(progress.get("reward_last"), int | float):
+        parts.append(f"reward {progress['reward_last']:.3f}")
+    if data.get("alerts"):
+        rules = ", ".join(str(alert.get("rule")) for alert in data["alerts"][-2:])
+        parts.append(f"{counted(len(data['alerts']), 'alerts')} ({rules})")
+    if data.get("decision"):
+        parts.append(f"decision: {data['decision']}")
+    if isinstance(data.get("next_check_seconds"), int | float):
+        parts.append(f"next check in {seconds_text(data['next_check_seconds'])}")
+    return WHY.get(str(data["why"]), "") + ", ".join(parts)
+
+
 def progress_line(event: dict[str, Any]) -> str | None:
     """One line for a progress event of a run or of an inference test, or None if it is not worth one."""
     kind = event.get("kind")
@@ -96,14 +138,20 @@ def progress_line(event: dict[str, Any]) -> str | None:
         steps = f"{event['steps']} steps" if event.get("steps") is not None else ""
         accuracy = event.get("accuracy")
         measured = f"accuracy {accuracy:.3f}" if isinstance(accuracy, int | float) else ""
-        gate = f"gate {event['gate']}" if event.get("gate") is not None else ""
-        known = [part for part in (event.get("source"), steps, gate, measured, event.get("note")) if part]
-        return f"warm start: {', '.join(map(str, known)) or 'played'}"
+        passed = event.get("gate")
+        gate = f"gate {passed:.3f}" if isinstance(passed, int | float) else f"gate {passed}" if passed else ""
+        known = ", ".join(str(part) for part in (event.get("source"), steps, gate, measured) if part)
+        note = str(event.get("note") or "")
+        between = ". " if note[:1].isupper() else ", "
+        return f"warm start: {between.join(part for part in (known, note) if part) or 'played'}"
     if kind == "alert":
         return f"alert ({event.get('rule')}): {event.get('message')}"
     if kind == "decision" and "why" in event:  # of a check that the conversation does not see
         what = one_line(str(event.get("what")), 40)
         return f"decision ({one_line(str(event.get('by')), 60)}): {what}, {event.get('reason')}"
+    if kind == "resumed" and "attempt" in event:
+        where = f"from step {event['step']}" if event.get("step") else "from the beginning"
+        return f"resumed {where} (attempt {event['attempt']})"
     if kind in ("wandb", "resumed") and event.get("message"):
         return f"W&B: {one_line(str(event['message']), 300)}"
     if kind == "checks_missed":
@@ -118,7 +166,7 @@ def _metrics_line(event: dict[str, Any]) -> str | None:
     row = event.get("row", event)
     if row.get("cached"):
         return None
-    total = f"/{event['total_steps']}" if row.get("phase") == "grpo" and event.get("total_steps") else ""
+    total = f"/{event['total_steps']}" if event.get("total_steps") else ""
     parts = [f"{row.get('phase', '')} step {row.get('step')}{total}"]
     parts += [f"{label} {row[key]:.3f}" for key, label in FIGURES if isinstance(row.get(key), int | float)]
     if isinstance(row.get("seconds/step"), int | float):

@@ -69,15 +69,28 @@ class IdleWatch:
                 if watched.outcome.why == "end":
                     return
 
+    def _ending(self, run: RunDir) -> str:
+        """What became of the run, in the language of the last request."""
+        from environments.policies.operator.steps import Result
+        from environments.policies.operator.watching import end_text
+        from environments.policies.operator.wording import Voice
+        from rl_cli.core.json_text import to_json
+        from rl_cli.runs.reports.report import results
+
+        found = Result("rl_get_results", to_json({"ok": True, **results(run)}))
+        return end_text(found, Voice(self._conversation.assistant.session.history.request))
+
     async def _speak(self, run: RunDir, watched: Watched) -> None:
         from rl_cli.monitoring.watching import end_answer
 
-        decision = watched.decision
-        if decision is None:
+        decision, over = watched.decision, watched.outcome.why == "end"
+        if decision is not None:
+            text = await asyncio.to_thread(end_answer, run, decision) if over else None
+            text = f"{run.id}: {text or decision.message or decision.reason}"
+        elif over:
+            text = await asyncio.to_thread(self._ending, run)
+        else:
             return
-        text = decision.message or decision.reason
-        if watched.outcome.why == "end":
-            text = await asyncio.to_thread(end_answer, run, decision)
-        self._conversation.display.notice(f"{run.id}: {text}")
+        self._conversation.display.notice(text)
         with suppress(OSError):  # it was said; that it is not on record does no more harm
             self._conversation.assistant.session.record("message", message=assistant(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -14,7 +15,12 @@ from rl_cli.core.redaction import redact_text, redacted_json
 
 def say(text: str, error: bool = False) -> None:
     """Prints text for a person, whatever it holds; to stderr if it is an error or an aside."""
-    print(printable(text), file=sys.stderr if error else sys.stdout)
+    stream, shown = sys.stderr if error else sys.stdout, printable(text)
+    if stream.isatty():  # no word is broken at the edge
+        from rl_cli.cli.wrapping import wrapped
+
+        shown = wrapped(shown, shutil.get_terminal_size().columns)
+    print(shown, file=stream)
 
 
 def print_json(value: Any) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 
 from rl_cli.cli.display import Display
 from rl_cli.cli.line_reader import LineInterrupted, LineReader, is_terminal
 from rl_cli.cli.terminal_mode import terminal_mode
+from rl_cli.cli.wrapping import wrapped
 from rl_cli.core.printable import printable
 
 
@@ -46,7 +48,8 @@ class Questions:
         try:
             with terminal_mode("lines"):
                 self._lines.forget_typed()
-                print(printable(f"\n{question} [{'/'.join(choices)}] "), end="", file=sys.stderr, flush=True)
+                asked = wrapped(printable(f"\n{question} [{'/'.join(choices)}]"), _columns())
+                print(f"{asked} ", end="", file=sys.stderr, flush=True)
                 answer = await self._lines.line()
         except LineInterrupted:
             answer = None
@@ -56,6 +59,10 @@ class Questions:
         if answer is None:
             print(file=sys.stderr, flush=True)
         return answer or ""
+
+
+def _columns() -> int:
+    return shutil.get_terminal_size().columns - 1
 
 
 def can_ask() -> bool:

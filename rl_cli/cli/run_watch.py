@@ -34,6 +34,8 @@ class RunWatch:
     def __init__(self, home: Path, own_run: Callable[[], str | None]) -> None:
         self.line = ""
         """The live run in one line; empty where none is live."""
+        self.run_id: str | None = None
+        """The run that the line is about."""
         self._home = home
         self._own_run = own_run
         self._follower: Follower | None = None
@@ -72,19 +74,30 @@ class RunWatch:
             alert = event.get("kind") == "alert" and (seen or run.id == self._own_run())
             if alert or (event.get("kind") == "state" and follower.over):
                 self._news.append({**event, "run": run.id})
-        self.line = "" if follower.over else run_line(str(follower.state["state"]), follower.progress)
+        line = run_line(str(follower.state["state"]), follower.progress, follower.sft_steps)
+        self.line = "" if follower.over else f"{run.id}  {line}"
+        self.run_id = None if follower.over else run.id
         if follower.over:
             self._follower = None
 
 
-def run_line(state: str, progress: Progress) -> str:
-    """How a run goes, in one short line, what matters first: step, reward, time left, alerts."""
+def run_line(state: str, progress: Progress, sft_steps: int | None = None) -> str:
+    """How a run goes, in one short line, what matters first: step, reward, time left, alerts.
+
+    Args:
+        state: Of the run.
+        progress: Of the run.
+        sft_steps: Planned steps of its warm start, where they are known.
+    """
     report = progress.report()
     total = f"/{report['total_steps']}" if report["total_steps"] else ""
     phase = report["phase"] or (progress.last_row.get("phase"))
     parts = [] if state == "running" else [state]
     if report["step"]:
         parts.append(f"step {report['step']}{total}")
+    elif phase == "sft" and len(progress.sft):
+        planned = f"/{sft_steps}" if sft_steps else ""
+        parts.append(f"step {progress.sft.steps.steps[-1]}{planned}")
     if report["reward_last"] is not None:
         parts.append(f"reward {report['reward_last']:.3f}")
     elif progress.rows and progress.last_row.get("phase") == phase:

@@ -11,7 +11,7 @@ from rl_cli.core.handwritten import short
 COMMANDS = {
     "help": ("", "show this"),
     "runs": ("", "list the newest runs"),
-    "status": ("[RUN]", "how a run goes: the session's, else the newest"),
+    "status": ("[RUN]", "how a run goes: the one in view, else the session's, else the newest"),
     "model": ("[NAME]", "who answers; with a NAME (provider/name), change that from here on"),
     "approve": (
         "[list | TOOL]",

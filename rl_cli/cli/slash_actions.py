@@ -63,7 +63,7 @@ def _status(conversation: Conversation, argument: str) -> None:
     home, say = conversation.assistant.home, conversation.display.notice
     session = conversation.assistant.session
     say(f"{conversation.answerer.policy.name}, session {session.id}, {turns_text(session.history.turns)}")
-    wanted = argument or conversation.assistant.state.get("run_id")
+    wanted = argument or conversation.run_in_view() or conversation.assistant.state.get("run_id")
     if not wanted and not list_runs(home):
         say("no runs yet")
         return

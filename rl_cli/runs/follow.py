@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from typing import Any
 
-from rl_cli.core.errors import WorkFailed
+from rl_cli.core.errors import RlCliError, WorkFailed
 from rl_cli.runs.progress import Progress, Reader, Row
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.settle import settle
@@ -24,7 +25,8 @@ class Follower:
     The first call to `news` catches up: the events of the present attempt so far and the newest row of
     metrics, not every row; of a run that is over, only how it ended.
     An event is a row of events.jsonl ("kind": phase, evaluation, alert, warm_start, ...), or
-    {"kind": "metrics", "row", "total_steps"}, or {"kind": "state", "state", "reason"} for each new state.
+    {"kind": "metrics", "row", "total_steps"}, or {"kind": "state", "state", "reason"} for each new state, with the
+    time of an end.
 
     Args:
         run: The run.
@@ -57,7 +59,10 @@ class Follower:
             events += some_events
         found: list[dict[str, Any]] = []
         now = (self.state["state"], self.state.get("reason"))
-        change = [{"kind": "state", "state": now[0], "reason": now[1]}] if now != self._state else []
+        event = {"kind": "state", "state": now[0], "reason": now[1]}
+        if self.over and self.state.get("ended"):
+            event["time"] = self.state["ended"]
+        change = [event] if now != self._state else []
         self._state = now
         if first:
             found += change
@@ -65,8 +70,21 @@ class Follower:
         if not (first and self.over):
             found += [event for event in events if event.get("kind") in SHOWN]
             for row in rows:
-                found.append({"kind": "metrics", "row": row, "total_steps": self.progress.total_steps})
+                found.append({"kind": "metrics", "row": row, "total_steps": self._total_steps(row)})
         return found if first else [*found, *change]
+
+    def _total_steps(self, row: Row) -> int | None:
+        """Planned steps of the phase that the row is of."""
+        return self.sft_steps if row.get("phase") == "sft" else self.progress.total_steps
+
+    @cached_property
+    def sft_steps(self) -> int | None:
+        """Planned steps of the warm start; None where nobody knows."""
+        try:
+            steps = self.run.config_dict()["sft"]["steps"]
+        except (RlCliError, OSError, LookupError, TypeError, ValueError):
+            return None
+        return steps if isinstance(steps, int) and steps > 0 else None
 
 
 def _of_now(events: list[Row], seconds: float | None) -> list[Row]:

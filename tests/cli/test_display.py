@@ -13,7 +13,7 @@ from environments.agent_loop import AssistantMessage, ToolFinished, ToolStarted,
 from environments.policies.base import ReasoningDelta, Retrying, TextDelta
 from environments.tool_calls import CallRecord
 from rl_cli.cli.display import JsonDisplay, TextDisplay
-from rl_cli.cli.event_lines import clip, fold, progress_line, seconds_text
+from rl_cli.cli.event_lines import call_line, clip, fold, progress_line, seconds_text
 from rl_cli.cli.output import display_width
 from rl_cli.cli.run_watch import run_line
 from rl_cli.cli.wrapping import Flow, wrapped
@@ -178,7 +178,7 @@ def test_where_lines_cannot_be_rewritten_figures_come_as_lines_now_and_then() ->
     display = TextDisplay(out)
     for step in range(100):
         display.on_progress({"kind": "metrics", "row": {"phase": "sft", "step": step}, "total_steps": 9})
-    assert out.getvalue() == "    sft step 0\n"
+    assert out.getvalue() == "    sft step 0/9\n"
 
 
 def test_json_events_and_what_stays_out_of_them() -> None:
@@ -257,6 +257,9 @@ def test_the_line_of_a_run_has_what_matters_within_a_narrow_terminal() -> None:
     progress = Progress(total_steps=300)
     progress.feed(rows, [{"kind": "phase", "name": "grpo"}])
     line = run_line("running", progress)
+    warm = Progress(total_steps=300)
+    warm.feed([{"phase": "sft", "step": 245, "loss": 0.3}], [{"kind": "phase", "name": "sft"}])
+    assert run_line("running", warm, 300) == "step 245/300  loss 0.300  sft"
     assert line == "step 100/300  reward 0.512  13 min 20 s left  grpo"
     assert " left" in clip(f"  {line}", 79 // 2 + 8)
 
@@ -275,6 +278,40 @@ def test_durations_and_lines_for_people() -> None:
         "1 h 01 min",
     ]
     assert progress_line({"kind": "unheard of"}) is None
+    row = {"phase": "sft", "step": 245, "loss": 0.3}
+    assert (
+        progress_line({"kind": "metrics", "row": row, "total_steps": 300}) == "sft step 245/300  loss 0.300"
+    )
+    warm = {
+        "kind": "warm_start",
+        "source": "cache",
+        "steps": 300,
+        "gate": 0.5703125,
+        "note": "The warm start.",
+    }
+    assert progress_line(warm) == "warm start: cache, 300 steps, gate 0.570. The warm start."
+    resumed = {"kind": "resumed", "attempt": 2, "step": 10}
+    assert progress_line(resumed) == "resumed from step 10 (attempt 2)"
+
+
+def test_a_status_is_folded_to_how_the_run_goes() -> None:
+    status = {
+        "ok": True,
+        "why": "due",
+        "run": {"state": "running"},
+        "progress": {"phase": "grpo", "step": 12, "total_steps": 40, "reward_last": 0.5471},
+        "recent": [{}, {}],
+        "alerts": [{"rule": "clipped"}],
+        "next_check_seconds": 16.1,
+    }
+    assert fold(json.dumps(status)) == (
+        "check is due: running, step 12/40, reward 0.547, 1 alert (clipped), next check in 16.1 s"
+    )
+
+
+def test_arguments_are_shown_in_their_own_letters() -> None:
+    shown = call_line(tool_call("c1", "rl_stop_training", json.dumps({"reason": "用户要求停止"})))
+    assert shown == '→ rl_stop_training({"reason": "用户要求停止"})'
 
 
 def test_a_terminal_that_shows_no_escapes_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:

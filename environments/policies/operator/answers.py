@@ -31,6 +31,8 @@ def show(value: object) -> str:
 
 
 def steps_ago(steps: object) -> str:
+    if steps == 0:
+        return "just now"
     return f"{show(steps)} step{'' if steps == 1 else 's'} ago"
 
 
@@ -49,6 +51,11 @@ def state_name(run: dict[str, Any], say: Voice) -> str:
 
 def run_name(run: dict[str, Any]) -> str:
     return text(run.get("id")) or "?"
+
+
+def idle_zh(steps: object) -> str:
+    """`steps_ago` in Chinese."""
+    return "刚刚" if steps == 0 else f"{show(steps)} 步之前"
 
 
 def is_replay(run: dict[str, Any]) -> bool:
@@ -151,7 +158,7 @@ def reward_line(progress: dict[str, Any], say: Voice) -> str:
     idle = progress.get("steps_since_best")
     return say(
         f"reward {first} -> {last} (best {best} {steps_ago(idle)}), share of groups with signal {share}",
-        f"奖励 {first} -> {last}（最好 {best}，{show(idle)} 步之前），有信号的组占比 {share}",
+        f"奖励 {first} -> {last}（最好 {best}，{idle_zh(idle)}），有信号的组占比 {share}",
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from environments.policies.operator.answers import show, steps_ago
+from environments.policies.operator.answers import idle_zh, show, steps_ago
 from environments.policies.operator.steps import figure, text
 from environments.policies.operator.wording import Voice
 
@@ -63,7 +63,7 @@ def judge(say: Voice, status: Mapping[str, Any], new: list[dict[str, Any]]) -> J
 
     figures = say(
         f"reward {show(first)} at first, {show(last)} now, best {show(best)} {steps_ago(idle)}",
-        f"奖励最初 {show(first)}，现在 {show(last)}，最好 {show(best)}（{show(idle)} 步之前）",
+        f"奖励最初 {show(first)}，现在 {show(last)}，最好 {show(best)}（{idle_zh(idle)}）",
     )
     level = _level(status.get("recent"), last)
     drop = best - level

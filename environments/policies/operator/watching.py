@@ -208,6 +208,17 @@ def results_text(results: Result, say: Voice, notes: list[str]) -> str:
     )
 
 
+def end_text(results: Result, say: Voice) -> str:
+    """What became of a run, in a few lines, for whoever was not asking: how it ended, accuracy, report."""
+    run = results.section("run")
+    accuracy = accuracy_line(
+        results.section("eval"), None if is_replay(run) else results.data.get("gain"), say
+    )
+    path = text(results.data.get("report"))
+    report_line = say(f"Report: {path}", f"报告：{path}") if path else ""
+    return "\n".join(filter(None, [*ending(run, say), accuracy, report_line, how_to_go_on(run, say)]))
+
+
 def ending(run: dict[str, Any], say: Voice) -> list[str]:
     """How and why a run ended, with its alerts."""
     name, state = run_name(run), state_name(run, say)
