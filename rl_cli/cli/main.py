@@ -192,7 +192,10 @@ def _explain(error: Exception) -> RlCliError:
     if callable(getattr(error, "format_message", None)):  # typer's own: wrong options and arguments
         context: Any = getattr(error, "ctx", None)
         hint = f"see {context.command_path} --help" if context else None
-        return BadUsage(error.format_message(), hint)  # type: ignore[attr-defined]
+        said = str(error.format_message())  # type: ignore[attr-defined]
+        return BadUsage(
+            said.replace(": Value error, ", ": ").rstrip("."), hint
+        )  # pydantic's words, for choices
     if type(error).__name__ == "Abort":  # the end of input at a question
         return RlCliError("aborted")
     return RlCliError(

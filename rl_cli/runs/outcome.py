@@ -54,6 +54,11 @@ def signed(value: float, digits: int) -> str:
     return ("+" if value >= 0 else "") + rounded(value, digits)
 
 
+def signed_gain(first: float, last: float, digits: int) -> str:
+    """The difference of two accuracies as they are shown, so that what is read adds up."""
+    return signed(float(rounded(last, digits)) - float(rounded(first, digits)), digits)
+
+
 def outcome_of(run: RunDir, digits: int = 4) -> str:
     """What has become of a run, in one sentence; the time is that of all its attempts."""
     return sentence(run.summary(), digits, seconds_taken(run.state()))
@@ -100,7 +105,7 @@ def sentence(summary: dict[str, Any], digits: int = 4, seconds: float | None = N
     if change is not None:
         reached = (
             f"Test accuracy went from {rounded(evaluation['initial'], digits)} to "
-            f"{rounded(evaluation['final'], digits)} ({signed(change, digits)}) "
+            f"{rounded(evaluation['final'], digits)} ({signed_gain(evaluation['initial'], evaluation['final'], digits)}) "
             f"on {evaluation['n']} problems"
         )
     reason = summary["reason"] or "no reason given"
@@ -164,12 +169,11 @@ def notes(
         found.append("This run was played from a file: nothing was trained, and no figure here was measured.")
     for event in events:
         if event.get("kind") == "warm_start" and event.get("note"):
-            change = None if is_replay(state) else gain({**(state.get("eval") or {})})
-            added = (
-                f" What GRPO added to it: {signed(change, digits)} test accuracy."
-                if change is not None
-                else ""
-            )
+            known = {**(state.get("eval") or {})}
+            added = ""
+            if not is_replay(state) and gain(known) is not None:
+                by = signed_gain(known["initial"], known["final"], digits)
+                added = f" What GRPO added to it: {by} test accuracy."
             found.append(f"{str(event['note']).rstrip('.')}.{added}")
             break
     errors = math.fsum((progress or progress_of(run)).grpo["rollouts/errors"].last(sys.maxsize))

@@ -88,6 +88,11 @@ def test_a_single_ascii_word_that_is_no_command_is_an_error(argv: list[str], wor
         (["tools", "show", "calc"], "did you mean calculator?"),
         (["config", "check", "no/such.yaml"], "no/such.yaml does not exist"),
         (["--frobnicate"], "No such option"),
+        (["runs", "report", "x", "--format", "pdf"], "'--format': 'pdf' is not one of 'html', 'md' (see"),
+        (
+            ["sessions", "export", "x", "--format", "pdf"],
+            "'--format': 'pdf' is not one of 'jsonl', 'md' (see",
+        ),
     ],
 )
 def test_bad_usage_is_one_line_and_exit_code_2(argv: list[str], words: str) -> None:

@@ -132,6 +132,8 @@ def files(run: RunDir) -> list[tuple[str, int, str]]:
         key, what = str(name), WHAT_FILES_HOLD.get(str(name), "")
         if name.parts[0] in FOLDERS and len(name.parts) > 2:
             key, what = f"{Path(*name.parts[:2])}/", FOLDERS[name.parts[0]]
+            if name.parts[0] == "checkpoints" and not any((run.path / key).glob("*.safetensors")):
+                what = "no weights"
         found[key] = (found.get(key, (0, ""))[0] + _size(path), what)
     return [(name, size, what) for name, (size, what) in found.items()]
 

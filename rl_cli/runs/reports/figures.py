@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rl_cli.runs.outcome import WHICH, evaluated, gain, gain_interval, interval, is_replay, rounded, signed
+from rl_cli.runs.outcome import (
+    WHICH,
+    evaluated,
+    gain,
+    gain_interval,
+    interval,
+    is_replay,
+    rounded,
+    signed,
+    signed_gain,
+)
 from rl_cli.runs.progress import Progress
 from rl_cli.runs.reports.page import Block, Cell, Chart, Charts, Table, Text
 from rl_cli.runs.reports.paired import answers, compare_answers
@@ -52,7 +62,7 @@ def evaluations(run: RunDir, summary: dict[str, Any], events: Sequence[dict[str,
         step = evaluated(events, which)[0] if which in ("best", "final") else None
         at = "" if step is None else f", step {step}"
         known = "" if low is None or high is None else f"{rounded(low, DIGITS)} to {rounded(high, DIGITS)}"
-        above = "" if first is None else signed(value - first, DIGITS)
+        above = "" if first is None else signed_gain(first, value, DIGITS)
         rows.append([Cell(f"{which},", f"{MEANING[which]}{at}"), rounded(value, DIGITS), known, above])
     if not rows:
         return [Text("nothing was evaluated", "about")]
@@ -67,7 +77,7 @@ def _gain(run: RunDir, evaluation: dict[str, Any]) -> list[Block]:
     change, n = gain(evaluation), evaluation["n"]
     if change is None:
         return []
-    added = f"GRPO added {signed(change, DIGITS)}."
+    added = f"GRPO added {signed_gain(evaluation['initial'], evaluation['final'], DIGITS)}."
     tested = compare_answers(answers(run, "initial"), answers(run, "final"))
     if not isinstance(tested, str):
         chance = "That is chance in the problems; how much seeds differ among themselves is not in it."

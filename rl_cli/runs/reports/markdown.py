@@ -17,23 +17,52 @@ SPARKS = 24
 def as_markdown(page: Page) -> str:
     """The page as text in GitHub's Markdown."""
     state = f": {page.state}" if page.state else ""
-    lines = [f"# {_text(page.title + state)}", "", _text(page.about), "", f"**{_text(page.outcome)}**", ""]
+    lines = [
+        f"# {_inline(page.title + state)}",
+        "",
+        _text(page.about),
+        "",
+        f"**{_inline(page.outcome)}**",
+        "",
+    ]
     for note in page.notes:
         lines += [f"> {_text(note)}", ""]
     for section in page.sections:
         if section.blocks:
-            lines += [f"## {_text(section.title)}", ""]
+            lines += [f"## {_inline(section.title)}", ""]
             for block in section.blocks:
                 lines += [*_block(block), ""]
     return "\n".join([*lines, _text(page.footer)]) + "\n"
 
 
+_MEANT = re.compile(
+    r"""[`\[\]]                    # code, links
+    | \\(?=[!-/:-@\[-`{-~]|$)    # a backslash that would escape
+    | \*(?=\S) | (?<=\S)\*       # emphasis
+    | (?<![^\W_])_ | _(?![^\W_]) # the same; not inside a word
+    | <(?=[A-Za-z/!?])           # tags
+    | &(?=\#?\w+;)               # entities
+    | (?<=\S)~ | ~(?=~)          # strikethrough
+    """,
+    re.VERBOSE,
+)
+"""What Markdown would not take for itself, wherever it stands in a line."""
+
+
 def _text(text: str) -> str:
-    """Text on one line that means nothing but itself."""
-    told = re.sub(r"([\\`*_\[\]<>|~&])", r"\\\1", " ".join(printable(text).split()))
-    told = re.sub(r"^(\d+)([.)])(?=\s|$)", r"\1\\\2", told)  # a list
-    told = re.sub(r"^([#+=-]+)(?=\s|$)", r"\\\1", told)
-    return told.replace("://", "\\://").replace("www.", "www\\.")
+    """A paragraph on one line that means nothing but itself."""
+    told = re.sub(r"^(\d+)([.)])(?=\s|$)", r"\1\\\2", _inline(text))  # a list
+    return re.sub(r"^(>|[*#+=-](?=[#+=-]*(?:\s|$)))", r"\\\1", told)
+
+
+def _inline(text: str) -> str:
+    """The same inside a line."""
+    return _MEANT.sub(lambda found: "\\" + found[0], " ".join(printable(text).split()))
+
+
+def _in_cell(text: str) -> str:
+    """The same in a table."""
+    return _inline(text).replace("|", "\\|")
 
 
 def _block(block: Block) -> Iterator[str]:
@@ -64,11 +93,11 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _row(texts: Sequence[str]) -> str:
-    return "| " + " | ".join(map(_text, texts)) + " |"
+    return "| " + " | ".join(map(_in_cell, texts)) + " |"
 
 
 def _cell(cell: Cell | str) -> str:
-    return _text(cell) if isinstance(cell, str) else _text(f"{cell.text} {cell.aside}")
+    return _in_cell(cell if isinstance(cell, str) else f"{cell.text} {cell.aside}")
 
 
 def _fenced(text: str) -> list[str]:
@@ -96,7 +125,7 @@ def _ends(curve: Curve) -> list[str]:
 
 
 def _sample(sample: Sample) -> Iterator[str]:
-    yield f"**{_text(sample.title)}**"
+    yield f"**{_inline(sample.title)}**"
     yield ""
     if sample.prompt:
         yield from [*_fenced(sample.prompt), ""]

@@ -67,12 +67,17 @@ def decisions(events: Events, state: Mapping[str, Any]) -> list[Block]:
     rows: list[list[Cell | str]] = []
     for event in events:
         kind, evidence = event.get("kind"), event.get("evidence")
+        if kind == "state" and event.get("state") == "created" and rows:
+            continue  # of the next attempt, which is told as resumed
         if kind == "state":
             who, what = "supervisor", str(event.get("state"))
         elif kind == "decision":
             who, what = str(event.get("by")), str(event.get("what"))
         elif kind == "stop_requested":
             who, what = str(event.get("by")), "asks to stop"
+        elif kind == "resumed":
+            step = event.get("step")
+            who, what = "rl-cli", f"resumed {f'after step {step}' if step else 'from the beginning'}"
         elif kind == "attached":
             who, what = "supervisor", "took over a trainer that ran on alone"
         else:
@@ -95,12 +100,14 @@ def decisions(events: Events, state: Mapping[str, Any]) -> list[Block]:
 
 
 def pairs(values: Mapping[str, Any]) -> str:
-    """Names with their values on one line; samples and other long things are shown elsewhere."""
+    """Names with their values on one line, where there are any; samples are shown elsewhere."""
     told = []
     for name, value in values.items():
         if isinstance(value, float):
             told.append(f"{name} {value:.4g}")
-        elif isinstance(value, str | int) or value is None:
+        elif value is None:
+            continue
+        elif isinstance(value, str | int):
             told.append(f"{name} {one_line(str(value), 80)}")
         elif name != "samples":
             told.append(f"{name} {one_line(to_json(value), 80)}")

@@ -21,6 +21,8 @@ from rl_cli.runs.outcome import (
     text_summary,
 )
 from rl_cli.runs.reports.charts import chart, ticks
+from rl_cli.runs.reports.markdown import as_markdown
+from rl_cli.runs.reports.page import Page
 from rl_cli.runs.reports.report import results, write_report, write_reports
 from rl_cli.runs.settle import settle
 from rl_cli.runs.store import RunDir, create_run
@@ -86,8 +88,8 @@ def test_markdown_holds_hostile_text_as_text(home: Path) -> None:
     run.append_event("decision", by="x", what="[click](https://evil) `a` | b", reason="# no\n- no\n```\nno")
     text = write_reports(run, ["md"])[0].read_text("utf-8")
     outside = re.sub(r"^(```+)\n.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
-    assert not re.search(r"(?<!\\)[<>`]", outside.replace("\n> ", "\n"))
-    assert "\\[click\\](https\\://evil) \\`a\\` \\| b" in outside
+    assert not re.search(r"(?<!\\)(<[a-z/]|`)", outside)
+    assert "\\[click\\](https://evil) \\`a\\` \\| b" in outside
     assert "# no - no" in outside
     assert "\x1b" not in text
     rows = [line for line in outside.splitlines() if line.startswith("|")]
@@ -95,6 +97,24 @@ def test_markdown_holds_hostile_text_as_text(home: Path) -> None:
     assert cells <= {3, 4, 5, 6, 7}
     for told in ("| Reward, mean | ▁", "## Alerts", "Its file plays a test accuracy of 0.223, then 0.808."):
         assert told in text
+
+
+def test_markdown_escapes_only_what_would_be_taken_for_markdown() -> None:
+    plain = (
+        "W&B at http://127.0.0.1:9/x: grpo.learning_rate 1 -> 2, 3 * 4, 5 < 6, ~/runs, a|b, #1, +0.5, C:\\new"
+    )
+    page = Page(title="t", state="", about=plain, outcome="o")
+    assert plain in as_markdown(page)
+    taken = {
+        "- a": "\\- a",
+        "1. a": "1\\. a",
+        ">a": "\\>a",
+        "* a": "\\* a",
+        "__a__": "\\_\\_a\\_\\_",
+        "&lt;": "\\&lt;",
+    }
+    for text, escaped in taken.items():
+        assert f"\n{escaped}\n" in as_markdown(Page(title="t", state="", about=text, outcome="o"))
 
 
 def test_no_page_is_wider_than_a_phone(home: Path, tmp_path: Path) -> None:
