@@ -18,6 +18,8 @@ from rl_cli.runs.state_file import State, is_over
 
 NAME = "tracking.json"
 FINAL = ("done", "incomplete")
+AHEAD_STEPS = 5
+"""state.json is told of steps a little later than W&B may be."""
 
 
 def write_tracking(run: RunDir, record: dict[str, Any]) -> None:
@@ -62,14 +64,30 @@ def disagreements(run: RunDir) -> list[str]:
     if record is None or not isinstance(remote, str):
         return []
     here, step = state["state"], state.get("step")
+    lines = _of_figures(record, step)
     if is_over(state):
-        if remote == "running":
-            return [f"W&B says running; here it is {here} (step {step})"]
-        return []
+        return (
+            [f"W&B says running; here it is {here} (step {step})", *lines] if remote == "running" else lines
+        )
     if remote != "running" and here in ("running", "stopping", "lost"):
         verb = "runs" if here == "running" else f"is {here}"
-        return [f"W&B says {remote}; here it {verb} (step {step}). What is here counts"]
-    return []
+        lines.insert(0, f"W&B says {remote}; here it {verb} (step {step}). What is here counts")
+    return lines
+
+
+def _of_figures(record: dict[str, Any], step: object) -> list[str]:
+    """Sentences about steps, beyond the time that a row takes to W&B, and about figures of one step."""
+    lines, remote = [], record.get("remote_step")
+    if isinstance(step, int) and isinstance(remote, int) and record["state"] != "done":
+        late = record["state"] in ("behind", "incomplete")
+        if remote > step + AHEAD_STEPS or (late and remote < step):
+            lines.append(f"W&B's newest step is {remote}; here it is {step}")
+    differs = record.get("differs")
+    if isinstance(differs, dict) and isinstance(differs.get("metrics"), dict):
+        for name, values in differs["metrics"].items():
+            here, there = values
+            lines.append(f"W&B says {name} {there:g} at step {differs['step']}; here it is {here:g}")
+    return lines
 
 
 def in_words(record: dict[str, Any], why: bool = True) -> str:

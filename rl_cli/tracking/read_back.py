@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from typing import Any
@@ -11,7 +12,7 @@ from rl_cli.runs.progress import Reader
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.tracking.ask import Asker
 from rl_cli.tracking.errors import WandbError
-from rl_cli.tracking.rows import Key, key_of, key_of_logged
+from rl_cli.tracking.rows import Key, Row, figures_of, key_of, key_of_logged
 
 UNAUTHORISED = ("no_key", "wrong_key", "forbidden")
 
@@ -39,6 +40,10 @@ class ReadBack:
         """time.monotonic() at which W&B last had more than before."""
         self.tried_segments = False
         """Whether an upload of the segments as they were recorded has been tried."""
+        self.differs: dict[str, Any] | None = None
+        """Of the newest row that W&B has otherwise: {"step", "metrics": {name: [here, there]}}."""
+        self._figures: dict[Key, Row] = {}
+        """Figures of rows that have not been read back."""
         self._project = str(run.config_dict()["tracking"]["project"])
         self._entity = os.environ.get("WANDB_ENTITY")
         self._reader = Reader(run)
@@ -50,12 +55,14 @@ class ReadBack:
         path = self.run.path / "metrics.jsonl"
         inode = path.stat().st_ino if path.exists() else None
         if inode != self._metrics:
-            self._metrics, self.wanted = inode, {}
+            self._metrics, self.wanted, self._figures = inode, {}, {}
         now = time.monotonic()
         for rows, _ in self._reader.batches():
             for row in rows:
-                if key := key_of(row):
-                    self.wanted.setdefault(key, now)
+                if (key := key_of(row)) and key not in self.wanted:
+                    self.wanted[key] = now
+                    if key not in self.have:
+                        self._figures[key] = figures_of(row)
 
     def look_there(self, deadline: float) -> bool:
         """Reads what W&B has gained; returns whether it answered.
@@ -93,7 +100,16 @@ class ReadBack:
         for row in rows:
             if key := key_of_logged(row):
                 self.have.add(key)
+                self._compare(key, row)
             self._next = max(self._next, int(row.get("_step", -1)) + 1)
+
+    def _compare(self, key: Key, row: Row) -> None:
+        axis, step, _ = key
+        here, there = self._figures.pop(key, {}), figures_of(row, axis)
+        pairs = {name: [here[name], there[name]] for name in here if name in there}
+        metrics = {name: pair for name, pair in pairs.items() if not math.isclose(*pair, rel_tol=1e-9)}
+        if metrics:
+            self.differs = {"step": step, "metrics": metrics}
 
     def lacking(self, older_than: float = 0.0) -> set[Key]:
         """Rows that W&B does not have.
@@ -117,6 +133,7 @@ class ReadBack:
             "checked": self.checked,
             "error": error,
             "url": self.remote.get("url"),
+            **({"differs": self.differs} if self.differs else {}),
         }
 
     def end_is_told(self) -> bool:

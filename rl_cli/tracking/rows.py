@@ -12,6 +12,7 @@ Row = dict[str, Any]
 Key = tuple[str, int, float]
 """(axis, step, Unix time): one row. A step that was made again after a resume is another row."""
 
+COMPARED = ("reward/mean", "loss")
 AXES = {"grpo": "global_step", "sft": "sft/step"}
 
 
@@ -37,6 +38,18 @@ def key_of(row: Row) -> Key | None:
     if axis is None or not isinstance(step, int) or when is None:
         return None
     return axis, step, round(when, 3)
+
+
+def figures_of(row: Row, axis: str = "") -> Row:
+    """The figures by which a row is compared.
+
+    Args:
+        row: A row of metrics.jsonl; or of a W&B history, then
+        axis: the axis that it belongs to: figures of SFT have its name before theirs.
+    """
+    before = "sft/" if axis == AXES["sft"] else ""
+    found = {name: as_number(row.get(before + name)) for name in COMPARED}
+    return {name: value for name, value in found.items() if value is not None and math.isfinite(value)}
 
 
 def key_of_logged(row: Row) -> Key | None:

@@ -25,6 +25,8 @@ from tests.runs.kit import (
     until_state,
     write_play,
 )
+from tests.tracking.kit import use
+from tests.wandb_server.server import WandbServer
 
 GOES_ON = [steps(600, every=0.05)]
 """For longer than any test waits."""
@@ -57,6 +59,7 @@ ROWS = {
     "trainer vanishes alone": Row([*A_MOMENT, {"exit": 3}], K.kill_supervisor, "lost", "left no exit file"),
     "everybody killed": Row(FAMILY, K.kill_both, "lost", "so is the trainer, which left no exit file"),
     "everybody killed, with W&B": Row(GOES_ON, K.kill_both, "lost", "left no exit file", wandb="offline"),
+    "everybody killed, uploading": Row(GOES_ON, K.kill_both, "lost", "left no exit file", wandb="live"),
     "everybody killed, stopping": Row(
         DEAF, K.kill_both_while_stopping, "stopped", "user: enough", health={"stop_grace_seconds": 600}
     ),
@@ -74,6 +77,9 @@ ROWS = {
         "finished",
         "played to its end",
         at="starting",
+    ),
+    "lost and stopped, uploading": Row(
+        GOES_ON, K.kill_supervisor_and_stop, "stopped", "user: enough", wandb="live"
     ),
     "taken over twice": Row(
         [steps(120, every=0.05)], K.kill_supervisors_twice, "finished", "played to its end"
@@ -135,9 +141,13 @@ def runs(home: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_a_run_comes_to_the_right_end_whatever_happens(runs: Path, name: str) -> None:
+def test_a_run_comes_to_the_right_end_whatever_happens(
+    runs: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     row = ROWS[name]
-    with faults.bystander():
+    with faults.bystander(), WandbServer() as server:
+        if row.wandb == "live":
+            use(server, monkeypatch, tmp_path)
         run = start(runs, row.play, row.health, tracking={"wandb": row.wandb})
         if row.at:
             until_state(run, row.at)
@@ -145,6 +155,8 @@ def test_a_run_comes_to_the_right_end_whatever_happens(runs: Path, name: str) ->
             until(lambda: wanted in run.state()["processes"])
         if row.at == "running" and row.play in (GOES_ON, FAMILY, DEAF, A_MOMENT):
             until(run.metrics)
+        if row.wandb == "live":
+            until(lambda: server.runs and server.only_run().rows)
         row.fault(run)
         state = until_over(run)
         assert (state["state"], row.reason in state["reason"]) == (row.state, True), state["reason"]

@@ -10,7 +10,7 @@ from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.store import create_run
 from rl_cli.runs.tracking_file import disagreements, read_tracking, tracking_facts
 from rl_cli.runs.tracking_mode import environment_for, wanted_mode
-from tests.runs.kit import identity, replay_config, start, steps, until_over, until_state
+from tests.runs.kit import identity, replay_config, start, steps, until, until_over, until_state, until_step
 
 MODES = ("auto", "live", "online", "offline", "off")
 
@@ -51,10 +51,19 @@ def test_only_who_uploads_may_know_the_key(monkeypatch: pytest.MonkeyPatch) -> N
 def test_ops_07_what_w_and_b_says_stands_beside_what_is_true_here(runs: Path) -> None:
     run = start(runs, [steps(400, every=0.05)])
     until_state(run, "running")
+    until_step(run, 4)
+    until(lambda: run.state()["step"] >= 4)
+    differs = {"step": 2, "metrics": {"loss": [0.5, 0.25]}}
+    said = {"mode": "live", "state": "ok", "remote_state": "crashed", "remote_step": 3, "differs": differs}
+    write_json(run.path / "tracking.json", said)
+    state, figures = disagreements(run)
+    assert state.startswith("W&B says crashed; here it runs (step ")
+    assert figures == "W&B says loss 0.25 at step 2; here it is 0.5"
     said = {"mode": "live", "state": "behind", "remote_state": "crashed", "remote_step": 3}
     write_json(run.path / "tracking.json", said)
-    (line,) = disagreements(run)
-    assert line.startswith("W&B says crashed; here it runs (step ")
+    assert disagreements(run)[1].startswith("W&B's newest step is 3; here it is ")
+    said["remote_step"] = None
+    write_json(run.path / "tracking.json", said)
     assert run.stop_requested() is None
     run.request_stop("test", "enough", now=True)
     until_over(run)

@@ -7,14 +7,16 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
+from rl_cli.core.files import write_json
 from rl_cli.runs.resume import resume_run
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.strays import stray_processes
-from rl_cli.runs.tracking_file import in_words, tracking_facts, tracking_notes
+from rl_cli.runs.tracking_file import disagreements, in_words, tracking_facts, tracking_notes
 from rl_cli.tracking.sync import sync_run
 from tests.e2e.cli import command, rl_cli
 from tests.e2e.test_runs_replay import processes_of
@@ -99,6 +101,48 @@ def test_ops_05_a_metrics_service_that_is_down_harms_nothing_and_is_told(
         code, synced = sync(run)
         assert (code, synced["uploaded"], tracking(run)["state"]) == (0, rows, "done")
         assert sorted(there(server)) == sorted(wanted(run))
+
+
+def test_ops_07_crashed_at_wandb_and_alive_here_are_both_told_and_nothing_is_stopped(
+    runs: Path, server: WandbServer
+) -> None:
+    server.crash_after = 1.0
+    run = start(runs, [steps(5000, every=0.05)], tracking={"wandb": "live"})
+    until(lambda: tracking(run).get("uploaded"), 60)
+    server.plant(Fault("hang", where="file_stream"))  # no sign of life comes through
+
+    def told() -> dict[str, Any]:
+        return json.loads(rl_cli("tools", "call", "rl_check_status", json.dumps({"run_id": run.id})).out)
+
+    status = until(lambda: (found := told())["wandb"].get("remote_state") == "crashed" and found, 60)
+    (line, *_) = status["wandb"]["disagreements"]
+    assert line.startswith("W&B says crashed; here it runs (step ")
+    assert status["run"]["state"] == "running"
+    trainer, step = identity(run, "trainer"), run.last_metrics()["step"]
+    until_step(run, step + 20)
+    assert trainer.alive()
+    assert run.state()["state"] == "running"
+    assert run.stop_requested() is None
+    assert "StopRun" not in {operation for _, operation, _ in server.requests}
+    server.heal()
+    run.request_stop("test", "enough", now=True)
+    until_over(run, 60)
+
+
+def test_figures_that_are_others_at_wandb_are_told(
+    runs: Path, server: WandbServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WANDB_API_KEY")
+    run = start(runs, [steps(5, every=0.0)], tracking={"wandb": "live"})
+    until_over(run, 60)
+    until_left_alone(run)
+    monkeypatch.setenv("WANDB_API_KEY", KEY)
+    assert sync_run(run).complete
+    server.only_run().rows[-1]["loss"] = 7.5
+    write_json(run.path / "tracking.json", {**tracking(run), "state": "incomplete"})
+    assert sync_run(run).complete
+    (line,) = disagreements(run)
+    assert line.startswith("W&B says loss 7.5 at step 5; here it is ")
 
 
 def test_a_run_recorded_offline_comes_whole_even_if_its_recorder_was_killed(
