@@ -55,9 +55,12 @@ def monitor(
 
 
 async def _once(home: Path, judge_of: JudgeOf, tell: Tell, who: str) -> int:
+    from concurrent.futures import ThreadPoolExecutor
+
     from rl_cli.monitoring.heartbeat import only_monitor
     from rl_cli.monitoring.host import Host
 
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
     with only_monitor(home) as mine:
         if not mine:
             tell("", {"kind": "monitor", "what": "another monitor does the checks"})

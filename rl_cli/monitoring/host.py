@@ -31,6 +31,8 @@ LOOK_SECONDS = 1.0
 """Between two looks at the files of a run."""
 ATTACH_AGAIN_SECONDS = 60.0
 BY = "monitor"
+AT_ONCE = 8
+"""Runs that `--once` judges side by side: a model that hangs holds up no other run."""
 TOLD = ("alert", "decision", "state", "checks_missed")
 """Events of a run that are worth a line."""
 
@@ -78,22 +80,26 @@ class Host:
                 write_heartbeat(self.home, self.started, ended=now_text(), runs={}, **self._endings.to_dict())
 
     async def once(self) -> bool:
-        """Takes what is due now, run by run, and acts on it; tells each end that was not told yet.
+        """Takes what is due now of all runs, and acts on it; tells each end that was not told yet.
 
         Returns:
             Whether a run needs a person.
         """
-        needed = False
-        try:
-            for run_id, state in (await asyncio.to_thread(self._live.find, over_too=True)).items():
+        some = asyncio.Semaphore(AT_ONCE)
+
+        async def one(run_id: str, state: State) -> bool:
+            async with some:
                 try:
-                    needed = await self._once(self._run(run_id), state) or needed
-                except (RlCliError, OSError, ValueError) as error:
-                    self._trouble(run_id, str(error))
-                    needed = True
+                    return await self._once(self._run(run_id), state)
+                except Exception as error:  # whatever is wrong with one run must not stop the others
+                    self._trouble(run_id, str(error) or type(error).__name__)
+                    return True
+
+        try:
+            found = await asyncio.to_thread(self._live.find, over_too=True)
+            return any(await asyncio.gather(*(one(run_id, state) for run_id, state in found.items())))
         finally:
             self._endings.save()
-        return needed
 
     async def _once(self, run: RunDir, state: State) -> bool:
         if is_orphan(state):
@@ -106,8 +112,13 @@ class Host:
         if outcome is None:
             await asyncio.to_thread(self._tell_live, run)
             return False
+        for alert in outcome.alerts:
+            self.tell(run.id, {"kind": "alert", **alert})
         decision = await decide(run, outcome, self.judge_of(run), BY)
-        return self._conclude(run, Watched(outcome, decision))
+        if decision and outcome.why != "end":
+            said = {"by": decision.by, "what": decision.what, "reason": decision.reason, "why": outcome.why}
+            self.tell(run.id, {"kind": "decision", **said})
+        return self._conclude(run, Watched(outcome, decision), self.tell)
 
     async def _attend(self, run_id: str, beat: Beat) -> None:
         """One run, to its end."""
@@ -130,21 +141,26 @@ class Host:
         await asyncio.to_thread(attach_run, self._run(run_id))
         self.tell(run_id, {"kind": "attached"})
 
-    def _conclude(self, run: RunDir, watched: Watched) -> bool:
-        """Leaves word for the person where one is needed; returns whether one is."""
+    def _conclude(self, run: RunDir, watched: Watched, tell: Tell | None = None) -> bool:
+        """Leaves word for the person where one is needed; returns whether one is.
+
+        `tell` is told of it as well, where nobody follows the run's events.
+        """
         outcome, decision = watched.outcome, watched.decision
         if outcome.why == "end":
             return self._tell_end(run, outcome.state)
         if decision is None or decision.what not in ("ask", "change"):
             return False
-        run.append_event(
-            "alert",
-            rule=NEEDS_PERSON,
-            severity="warning",
-            message=decision.message or decision.reason,
-            action=f"answer in rl-cli chat, or: rl-cli runs stop {run.id}",
-            figures={"decision": decision.what},
-        )
+        word = {
+            "rule": NEEDS_PERSON,
+            "severity": "warning",
+            "message": decision.message or decision.reason,
+            "action": f"answer in rl-cli chat, or: rl-cli runs stop {run.id}",
+            "figures": {"decision": decision.what},
+        }
+        run.append_event("alert", **word)
+        if tell:
+            tell(run.id, {"kind": "alert", **word})
         return True
 
     def _tell_ends(self) -> None:

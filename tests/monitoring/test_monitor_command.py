@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -15,10 +16,12 @@ import yaml
 
 from rl_cli.core.files import read_json
 from rl_cli.monitoring.heartbeat import monitor_state
+from rl_cli.monitoring.host import Host
 from rl_cli.runs.run_dir import RunDir
 from tests.e2e.cli import command, rl_cli
 from tests.monitoring.kit import decides
 from tests.runs.kit import identity, start, steps, until, until_over, until_state
+from tools.spec import Decision
 
 OFTEN = {"first_check_seconds": 0.5, "check_every_seconds": 1}
 LEARNS = {"reward/mean": [0.2, 0.9]}
@@ -105,6 +108,8 @@ def test_once_stops_a_run_that_goes_wrong_and_needs_nobody(runs: Path) -> None:
     until(lambda: run.last_metrics().get("step", 0) > 20)
     told = rl_cli("monitor", "--once", "--json", "--model", model)
     assert told.code == 0, told.err
+    [row] = [row for row in told.rows() if row["kind"] == "decision"]
+    assert (row["run"], row["what"], row["reason"]) == (run.id, "stop", "reward 0.3")
     until_over(run)
     assert run.state()["reason"] == "monitor: reward 0.3"
 
@@ -114,7 +119,10 @@ def test_once_says_by_its_exit_code_that_a_run_needs_a_person(runs: Path) -> Non
     run = start(runs, LONG, SOON)
     until_state(run, "running")
     until(lambda: run.last_metrics().get("step", 0) > 20)
-    assert rl_cli("monitor", "--once", "--model", model).code == 1
+    told = rl_cli("monitor", "--once", "--model", model)
+    assert told.code == 1
+    assert f"{run.id}  decision (" in told.out
+    assert f"{run.id}  alert (needs_person): Is the reward right?" in told.out
     alerts = until(lambda: run.summary()["alerts"])
     assert (alerts[-1]["rule"], alerts[-1]["message"]) == ("needs_person", "Is the reward right?")
     again = rl_cli("monitor", "--once", "--model", model)
@@ -174,3 +182,24 @@ def test_the_monitor_tells_of_a_run_that_failed_before_its_first_look(
     _, rows = monitors[0].end()
     assert [row["run"] for row in rows if row["kind"] == "end"] == [run.id]
     assert rl_cli("monitor", "--once").code == 0  # it has been told
+
+
+def test_once_judges_runs_side_by_side_so_that_none_waits_for_a_model_that_hangs(runs: Path) -> None:
+    started = [start(runs, LONG, SOON) for _ in range(2)]
+    for run in started:
+        until(lambda run=run: run.last_metrics().get("step", 0) > 20)
+    told: list[tuple[str, str]] = []
+
+    async def once() -> bool:
+        all_asked = asyncio.Barrier(2)
+
+        async def judge(digest: str) -> Decision:
+            await asyncio.wait_for(all_asked.wait(), 60)
+            return Decision("continue", "it learns", "", "model")
+
+        host = Host(runs, lambda run: judge, lambda run_id, event: told.append((run_id, event["kind"])))
+        return await host.once()
+
+    assert not asyncio.run(once())
+    assert {(run.id, "decision") for run in started} <= set(told)
+    assert not [one for one in told if one[1] == "trouble"]
