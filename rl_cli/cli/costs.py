@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rl_cli.cli.app import JsonOption, single
+from rl_cli.cli.event_lines import counted
 from rl_cli.cli.output import print_json, print_table, say
 from rl_cli.core.errors import BadUsage, did_you_mean
 from rl_cli.core.settings import home, load_settings
@@ -95,12 +96,20 @@ def _show(found: dict[str, Any]) -> None:
         print()
         print_table(["budget", "limit", "spent", "reserved", "used"], map(_budget_row, found["budgets"]))
     for plural in ("sessions", "runs", "models"):
-        rows = found[plural]
+        rows = [row for row in found[plural] if plural != "sessions" or _cost_anything(row)]
         if rows and (plural == "models" or not found[plural[:-1]]):
             print()
             columns = [plural[:-1], "dollars", "requests", "tokens", "GPU time", "time"]
             hours = "hours" if plural == "sessions" else "run_hours"
             print_table(columns, [_row(row, hours) for row in rows])
+        free = len(found[plural]) - len(rows)
+        if free and not found["session"]:
+            say(f"{counted(free, 'sessions')} that cost nothing but time: rl-cli sessions list")
+
+
+def _cost_anything(row: dict[str, Any]) -> bool:
+    """Whether a session took more than the assistant's time."""
+    return any(row[unit] for unit in ("dollars", "tokens", "gpu_hours"))
 
 
 def _budget_row(row: dict[str, Any]) -> list[str]:

@@ -193,9 +193,8 @@ def _explain(error: Exception) -> RlCliError:
         context: Any = getattr(error, "ctx", None)
         hint = f"see {context.command_path} --help" if context else None
         said = str(error.format_message())  # type: ignore[attr-defined]
-        return BadUsage(
-            said.replace(": Value error, ", ": ").rstrip("."), hint
-        )  # pydantic's words, for choices
+        said = said.replace(": Value error, ", ": ").rstrip(".")  # pydantic's words, for choices
+        return BadUsage(said, hint)
     if type(error).__name__ == "Abort":  # the end of input at a question
         return RlCliError("aborted")
     return RlCliError(

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rl_cli.cli.output import print_json, print_table, say
+from rl_cli.cli.output import cell, print_json, print_table, say
 from rl_cli.cli.run_plots import MOST_RUNS, plots_wanted, print_plots
 from rl_cli.core.errors import BadUsage
 from rl_cli.core.files import explain_os_error
 from rl_cli.runs.reports.compare import compare, paired_sentences
+
+WIDEST = 48
+"""Characters of a setting."""
 
 
 def compare_runs(
@@ -25,9 +28,12 @@ def compare_runs(
         html: Also write a page, with the curves over each other.
 
     Raises:
-        BadUsage: They are too many to draw, or the page's folder does not exist.
+        BadUsage: One is named twice, they are too many to draw, or the page's folder does not exist.
         RlCliError: The page cannot be written.
     """
+    twice = [run.id for i, run in enumerate(runs) if run.id in {one.id for one in runs[:i]}]
+    if twice:
+        raise BadUsage(f"{twice[0]} is named twice", "name another run; rl-cli runs list shows them")
     if len(runs) > MOST_RUNS and (html or plot):
         raise BadUsage(f"at most {MOST_RUNS} runs can be told apart in one drawing", "compare fewer of them")
     if html and not html.absolute().parent.is_dir():
@@ -48,7 +54,7 @@ def compare_runs(
 def _print(compared: dict[str, Any]) -> None:
     rows: list[list[Any]] = [[name, *(s[name] for s in compared["runs"])] for name in ("backend", "state")]
     config = compared["config"] if "seed" in compared["config"] else {"seed": compared["seeds"]}
-    rows += [[name, *values] for name, values in {**config, **compared["config"]}.items()]
+    rows += [[name, *map(_shown, values)] for name, values in {**config, **compared["config"]}.items()]
     for name, values in compared["eval"].items():
         errors = compared["standard_errors"].get(name, [None] * len(values))
         rows.append([name, *map(_with_error, values, errors)])
@@ -58,6 +64,12 @@ def _print(compared: dict[str, Any]) -> None:
     print_table(["", *ids], rows)
     for note in [*paired_sentences(compared), *compared["notes"]]:
         say(note)
+
+
+def _shown(value: Any) -> Any:
+    """A setting; of a long one the end, where paths differ."""
+    text = cell(value)
+    return value if len(text) <= WIDEST else f"…{text[1 - WIDEST :]}"
 
 
 def _with_error(value: float | None, error: float | None) -> Any:

@@ -29,6 +29,8 @@ SHOWN = (
 COLOURS = (33, 208, 36, 168, 227, 141)
 """Of the 256 of a terminal: apart also for the colour-blind, on black and on white."""
 LETTERS = "ABCDEF"
+MEETING = "*"
+"""Stands where several runs meet."""
 MOST_RUNS = len(COLOURS)
 
 
@@ -59,6 +61,8 @@ def print_plots(runs: Sequence[Any]) -> None:
         for i, run in enumerate(runs):
             mark = f"\x1b[38;5;{COLOURS[i]}m━━\x1b[0m" if colour else LETTERS[i]
             print(f"{mark} {clip(printable(run.id), columns - 4)}")
+        if not colour:
+            print(f"{MEETING} where several meet")
     while plots:
         row, plots = plots[: 2 if side_by_side else 1], plots[2 if side_by_side else 1 :]
         print()
@@ -87,27 +91,45 @@ def _plot(title: str, name: str | None, curves: Sequence[Curve], width: int, col
     low, high = bounds_of([*(y for _, y in finite), *least])
     first, last = steps_of([x for some in points for x, _ in some])
     figure = plotext.figure
-    figure.clear()
-    figure.theme("colorless")
-    figure.plot_size(width, HEIGHT)
-    figure.axes(False, axis="x", side="upper")
-    figure.axes(False, axis="y", side="right")
-    figure.title(clip(_with_newest(title, curves), width - 2))
-    for axis, (start, end), marks in (
-        ("x", (first, last), ticks(first, last, max(2, width // 14))),
-        ("y", (low, high), ticks(low, high, 3)),
-    ):
-        figure.ruler(axis).lim(start, end)
-        figure.ruler(axis).ticks(marks, [f"{mark:g}" for mark in marks])
-    for i, some in enumerate(points):
-        pixel = plotext.pixel(COLOURS[i])
-        marker = LETTERS[i] if len(curves) > 1 and not colour else "braille"
-        for part in _unbroken(some):
-            signal = figure.signal(*zip(*part, strict=True), marker=plotext.marker(marker, pixel))
-            if marker == "braille":
-                signal.lines()
-            figure.draw(signal)
-    return str(figure.build().string(colorless=not colour)).rstrip("\n").split("\n")
+    letters = len(curves) > 1 and not colour
+
+    def drawn(which: Sequence[int]) -> list[str]:
+        figure.clear()
+        figure.theme("colorless")
+        figure.plot_size(width, HEIGHT)
+        figure.axes(False, axis="x", side="upper")
+        figure.axes(False, axis="y", side="right")
+        figure.title(clip(_with_newest(title, curves), width - 2))
+        for axis, (start, end), marks in (
+            ("x", (first, last), ticks(first, last, max(2, width // 14))),
+            ("y", (low, high), ticks(low, high, 3)),
+        ):
+            figure.ruler(axis).lim(start, end)
+            figure.ruler(axis).ticks(marks, [f"{mark:g}" for mark in marks])
+        for i in which:
+            pixel = plotext.pixel(COLOURS[i])
+            marker = LETTERS[i] if letters else "braille"
+            for part in _unbroken(points[i]):
+                signal = figure.signal(*zip(*part, strict=True), marker=plotext.marker(marker, pixel))
+                if marker == "braille":
+                    signal.lines()
+                figure.draw(signal)
+        return str(figure.build().string(colorless=not colour)).rstrip("\n").split("\n")
+
+    there = [i for i, some in enumerate(points) if _unbroken(some)]
+    return _laid_over([drawn([i]) for i in there]) if letters else drawn(there)
+
+
+def _laid_over(drawings: Sequence[Sequence[str]]) -> list[str]:
+    """Drawings that differ in their letters only, as one: where letters meet stands a star."""
+    return ["".join(map(_meeting, zip(*lines, strict=True))) for lines in zip(*drawings, strict=True)]
+
+
+def _meeting(characters: tuple[str, ...]) -> str:
+    if len(set(characters)) == 1 and (len(characters) == 1 or characters[0] not in LETTERS):
+        return characters[0]
+    found = {character for character in characters if character in LETTERS}
+    return MEETING if len(found) > 1 else found.pop() if found else characters[0]
 
 
 def _with_newest(title: str, curves: Sequence[Curve]) -> str:
@@ -115,7 +137,7 @@ def _with_newest(title: str, curves: Sequence[Curve]) -> str:
         return title
     step, value = curves[0].steps[-1], curves[0].values[-1]
     pairs = zip(curves[0].steps, curves[0].values, strict=True)
-    broken = next((at for at, figure in pairs if not math.isfinite(figure)), None)
+    broken = next((at for at, figure in pairs if not math.isfinite(figure) and at != step), None)
     said = "" if broken is None else f", not finite at step {broken}"
     return f"{title}: {value:.4g} at step {step}{said}"
 

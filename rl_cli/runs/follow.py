@@ -25,8 +25,8 @@ class Follower:
     The first call to `news` catches up: the events of the present attempt so far and the newest row of
     metrics, not every row; of a run that is over, only how it ended.
     An event is a row of events.jsonl ("kind": phase, evaluation, alert, warm_start, ...), or
-    {"kind": "metrics", "row", "total_steps"}, or {"kind": "state", "state", "reason"} for each new state, with the
-    time of an end.
+    {"kind": "metrics", "row", "total_steps"}, or {"kind": "state", "state", "reason"} for each new state,
+    with the time of an end.
 
     Args:
         run: The run.

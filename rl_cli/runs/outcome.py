@@ -103,10 +103,10 @@ def sentence(summary: dict[str, Any], digits: int = 4, seconds: float | None = N
             "(not measured at the start)"
         )
     if change is not None:
+        first, last = evaluation["initial"], evaluation["final"]
         reached = (
-            f"Test accuracy went from {rounded(evaluation['initial'], digits)} to "
-            f"{rounded(evaluation['final'], digits)} ({signed_gain(evaluation['initial'], evaluation['final'], digits)}) "
-            f"on {evaluation['n']} problems"
+            f"Test accuracy went from {rounded(first, digits)} to {rounded(last, digits)} "
+            f"({signed_gain(first, last, digits)}) on {evaluation['n']} problems"
         )
     reason = summary["reason"] or "no reason given"
     if is_replay(summary):

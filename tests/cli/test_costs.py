@@ -146,3 +146,13 @@ def test_it_imports_nothing_heavy(spent: Path) -> None:
     done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True)
     names = {name.partition(".")[0] for name in done.stderr.split()}
     assert not {"genai_prices", "openai", "anthropic", "rich", "psutil"} & names
+
+
+def test_sessions_that_cost_nothing_are_counted_not_listed(spent: Path) -> None:
+    for number in range(3):
+        free = Entry("turn", Amounts(hours=0.01), session=f"20261129-12000{number}-free", state="settled")
+        Ledger(spent).reserve(free)
+    _, out, _ = costs()
+    assert "3 sessions that cost nothing but time" in out
+    assert "-free" not in out
+    assert "20261129-100000-aaaa" in out

@@ -91,7 +91,7 @@ def test_a_single_ascii_word_that_is_no_command_is_an_error(argv: list[str], wor
         (["runs", "report", "x", "--format", "pdf"], "'--format': 'pdf' is not one of 'html', 'md' (see"),
         (
             ["sessions", "export", "x", "--format", "pdf"],
-            "'--format': 'pdf' is not one of 'jsonl', 'md' (see",
+            ": 'pdf' is not one of 'jsonl', 'md' (see",
         ),
     ],
 )

@@ -43,10 +43,17 @@ def test_several_runs_are_drawn_over_each_other(home: Path, capsys: pytest.Captu
     one, other = learnt(home, 0.3), learnt(home, 0.9)
     print_plots([one, other])
     told = capsys.readouterr().out
-    assert f"A {one.id}\nB {other.id}\n" in told
+    assert f"A {one.id}\nB {other.id}\n* where several meet\n" in told
     plot = told.partition("reward, mean")[2].partition("loss")[0]
     assert plot.index("B") < plot.index("A")
     assert "no curves yet" not in told
+
+
+def test_runs_that_meet_are_both_seen(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    print_plots([learnt(home), learnt(home)])
+    plot = capsys.readouterr().out.partition("reward, mean")[2].partition("loss")[0]
+    assert "*" in plot
+    assert not re.search("[AB]", plot)
 
 
 def test_curves_are_drawn_on_a_terminal_or_when_asked(home: Path) -> None:

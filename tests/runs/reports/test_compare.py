@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from rl_cli.cli.run_compare import compare_runs
+from rl_cli.core.errors import BadUsage
 from rl_cli.core.files import write_json
 from rl_cli.runs.reports.compare import compare, paired_sentences
 from rl_cli.runs.reports.compare_page import write_comparison
@@ -98,3 +100,16 @@ def test_a_run_that_only_wandb_knows_is_compared_by_its_figures(home: Path) -> N
     assert compared["notes"][0] == f"Followed in W&B, config and environment not known here: {theirs.id}."
     assert not [note for note in compared["notes"] if "environments differ" in note]
     assert "All have the same seed" in compared["notes"][1]
+
+
+def test_the_same_run_twice_is_refused_and_long_settings_are_cut(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = {"name": "/models/" + "x" * 90 + "/the-end"}
+    one, other = ended(home), ended(home, model=model, sft={"steps": 0})
+    with pytest.raises(BadUsage, match=f"{one.id} is named twice"):
+        compare_runs([one, other, one], as_json=False, plot=False)
+    compare_runs([one, other], as_json=False, plot=False)
+    [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("model.name")]
+    assert line.endswith("/the-end")
+    assert len(line) < 120
