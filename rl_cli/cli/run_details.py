@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rl_cli.cli.output import print_fields, print_json, say
+from rl_cli.cli.output import cell, print_fields, print_json, say
 
 
 def show_run(run: Any, as_json: bool, plot: bool | None = None) -> None:
@@ -38,7 +38,7 @@ def show_run(run: Any, as_json: bool, plot: bool | None = None) -> None:
     tracked = {"W&B": tracking_in_words(tracking, why=False)} if tracking else {}
     silent = {"silent": quiet} if (quiet := _quiet(run, summary)) else {}
     resumed = {"attempts": told} if (told := attempts_in_words(run, run.state())) else {}
-    print_fields({**summary, **silent, **resumed, **measured, **took, **tracked})
+    print_fields({**_named(summary), **silent, **resumed, **measured, **took, **tracked})
     notes = tracking_notes(run)
     for note in notes:
         say(f"note: {note}")
@@ -55,6 +55,20 @@ def show_run(run: Any, as_json: bool, plot: bool | None = None) -> None:
         say(f"\nalert ({kind}): {alert['message']}\n  {settled or alert['action']}")
     if plots_wanted(plot):
         print_plots([run])
+
+
+def _named(summary: dict[str, Any]) -> dict[str, Any]:
+    """The summary in words, times as the clock on the wall shows them."""
+    from rl_cli.runs.times import local_text, local_zone, seconds_of
+
+    told = dict(summary)
+    of = told.pop("total_steps")
+    told["step"] = f"{cell(told['step'])} of {of}" if of else told["step"]
+    for name in ("started", "ended"):
+        if (moment := seconds_of(told[name])) is not None:
+            told[name] = f"{local_text(moment, 19)} {local_zone(moment)}"
+    names = {"id": "run", "wandb_url": "W&B page", "dir": "folder"}
+    return {names.get(name, name): value for name, value in told.items() if name != "wandb_url" or value}
 
 
 def _quiet(run: Any, summary: dict[str, Any]) -> str | None:

@@ -55,17 +55,20 @@ def list_command(
 ) -> None:
     """List all runs, newest first."""
     from rl_cli.runs.store import list_runs
+    from rl_cli.runs.times import local_zone
 
     rows = [run.summary() for run in list_runs(home())[:limit]]
     if json_:
         print_json_lines(rows)
         return
-    columns = ["run", "backend", "state", "step", "initial", "final", "started (UTC)", "reason"]
+    columns = ["run", "backend", "state", "step", "initial", "final", f"started ({local_zone()})", "reason"]
     print_table(columns, [_row(row) for row in rows], empty="no runs yet: rl-cli runs start ENV")
 
 
 def _row(row: dict[str, Any]) -> list[Any]:
-    started = str(row["started"] or "-")[:16].replace("T", " ")
+    from rl_cli.runs.times import local_text, seconds_of
+
+    started = local_text(seconds_of(row["started"]))
     reason = one_line(cell(row["reason"] or ""), 60)
     steps = f"{cell(row['step'])}/{cell(row['total_steps'])}"
     accuracies = (row["eval"]["initial"], row["eval"]["final"])

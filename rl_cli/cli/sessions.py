@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -40,15 +39,17 @@ def list_command(
     """List the sessions, the one that was changed last first."""
     from rl_cli.agent.session_store import list_sessions
     from rl_cli.core.cuts import one_line
+    from rl_cli.runs.times import local_text, local_zone
 
     found = list_sessions(home(), limit)
     if json_:
         print_json_lines(_row(info) for info in found)
         return
     rows = [
-        [info.id, info.turns, info.model, _moment(info.changed), one_line(info.title, 60)] for info in found
+        [info.id, info.turns, info.model, local_text(info.changed), one_line(info.title, 60)]
+        for info in found
     ]
-    columns = ["session", "turns", "model", "last used", "first request"]
+    columns = ["session", "turns", "model", f"last used ({local_zone()})", "first request"]
     print_table(columns, rows, empty="no sessions yet: rl-cli chat")
 
 
@@ -119,7 +120,3 @@ def _row(info: SessionInfo) -> dict[str, object]:
         "title": info.title,
         "path": str(info.path),
     }
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")

@@ -25,6 +25,18 @@ def seconds_of(text: str | None) -> float | None:
         return None
 
 
+def local_text(seconds: float | None, digits: int = 16) -> str | None:
+    """Unix time for people: `2026-03-01 13:00`, as this machine's clock on the wall; see `local_zone`."""
+    if seconds is None:
+        return None
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))[:digits]
+
+
+def local_zone(seconds: float | None = None) -> str:
+    """The zone of such times, e.g. `CET`."""
+    return time.strftime("%Z", time.localtime(seconds))
+
+
 def since(text: str | None, until: str | None = None) -> float | None:
     """Seconds from `text` to `until` (default: now); None if one is no time.
 

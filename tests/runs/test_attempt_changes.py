@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +81,20 @@ def test_a_resumed_run_started_with_its_first_attempt_and_took_what_all_took(hom
     run = resumed(home, (10, {}))
     assert run.summary()["started"] == "2026-03-01T10:00:00.000Z"
     assert "3 min 00 s" in outcome_of(run)
+
+
+def test_people_read_words_and_the_time_of_their_wall(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Shanghai")
+    time.tzset()
+    try:
+        show_run(resumed(home, (10, {})), as_json=False, plot=False)
+    finally:
+        monkeypatch.delenv("TZ")
+        time.tzset()
+    told = capsys.readouterr().out
+    for words in ("40 of 40", "2026-03-01 18:00:00 CST", "attempts", "folder"):
+        assert words in told, words
+    for key in ("total_steps", "wandb_url", "T10:00"):
+        assert key not in told, key
