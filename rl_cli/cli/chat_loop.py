@@ -36,6 +36,8 @@ class ChatLoop:
         self._typed = typed
         self._watch = watch
         self._idle = IdleWatch(conversation)
+        self._held: list[dict[str, Any]] = []
+        """News that wait whether somebody else tells them."""
         self._worst = 0
         conversation.run_in_view = lambda: watch.run_id
 
@@ -95,5 +97,10 @@ class ChatLoop:
                 self._tell_news()
 
     def _tell_news(self) -> None:
-        for event in self._watch.take_news():
-            self._display.on_news(event)
+        news, self._held = [*self._held, *self._watch.take_news()], []
+        for event in news:
+            ended = event["run"] if event.get("kind") == "state" else None
+            if ended and ended == self._idle.watched and ended not in self._idle.told:
+                self._held.append(event)  # told with its figures, in a moment
+            elif not ended or ended not in self._idle.told:
+                self._display.on_news(event)

@@ -26,13 +26,17 @@ class IdleWatch:
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
         self._task: asyncio.Task[None] | None = None
+        self.watched: str | None = None
+        """The id of the run whose end will be told here."""
+        self.told: set[str] = set()
+        """Those whose end was told."""
 
     def begin(self) -> None:
         self._task = asyncio.ensure_future(self._work())
 
     async def end(self) -> None:
         """A judgement that is under way is given up, for the next one to make."""
-        task, self._task = self._task, None
+        task, self._task, self.watched = self._task, None, None
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -56,6 +60,8 @@ class IdleWatch:
         run = await asyncio.to_thread(find_run, helper.home, name)
         if is_over(run.state()):
             return
+        self.watched = run.id
+        self.told.discard(run.id)
         judge = helper.judge(helper.session.history.request)
 
         def on_progress(event: dict[str, Any]) -> None:
@@ -91,6 +97,8 @@ class IdleWatch:
             text = await asyncio.to_thread(self._ending, run)
         else:
             return
+        if over:
+            self.told.add(run.id)
         self._conversation.display.notice(text)
         with suppress(OSError):  # it was said; that it is not on record does no more harm
             self._conversation.assistant.session.record("message", message=assistant(text))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.cli import rl_cli
+from tests.e2e.terminal import CTRL_C, Terminal
 from tests.runs.kit import end_all, start, steps, until_over
 from tests.tracking.kit import use
 from tests.wandb_server.server import WandbServer
@@ -76,6 +77,31 @@ def test_the_sentence_of_the_readme_is_understood_whole(home: Path) -> None:
     for said in (refused, told, chinese):
         assert "Not understood" not in said.out + said.err
         assert "做不了" not in said.out
+
+
+def test_a_run_that_ends_at_the_prompt_is_told_with_its_figures_in_the_language_of_the_chat(
+    home: Path,
+) -> None:
+    tested = {"evaluation": {"which": "initial", "split": "test", "accuracy": 0.2, "n": 400}}
+    final = {"evaluation": {"which": "final", "split": "test", "accuracy": 0.8, "n": 400}}
+    crash = {"crash": "boom"}
+    play = [tested, steps(4), {"checkpoint": 4}, crash, steps(60, step_from=5, every=0.2, **LEARNS), final]
+    try:
+        run = start(home, play)
+        assert until_over(run)["state"] == "failed"
+        with Terminal("chat", "--yes") as chat:
+            chat.expect("/help")
+            chat.say("恢复训练")
+            chat.expect("/64  reward")
+            chat.type(CTRL_C)
+            chat.expect("我不再盯着")
+            told = chat.expect("报告：")
+            chat.say("/quit")
+    finally:
+        end_all(home)
+    assert f"运行 {run.id}（gsm8k-mini）［回放，没有训练］：已完成" in told
+    assert "0.8" in told
+    assert "state: finished" not in told
 
 
 def test_what_failed_in_wandb_does_not_exit_with_0(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ def environment_lines(rows: list[dict[str, Any]], say: Voice) -> str:
         line = f"- {text(row.get('name'))}: {text(row.get('description'))}"
         if row.get("trainable_here") is not True:
             line += say(" [not trainable here", " [本机无法训练")
-            if why := text(row.get("why_not")):
+            if why := translated(text(row.get("why_not")), say):
                 line += say(f": {why}", f"：{why}")
             if stand_in := text(row.get("stand_in")):
                 line += say(f"; stand-in: {stand_in}", f"；替代环境：{stand_in}")

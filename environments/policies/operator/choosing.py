@@ -93,7 +93,7 @@ def choose(
     why = translated(selection.message.rstrip("."), say)
     if wanted not in why:
         why = say(f"{wanted} cannot be trained here: {why}", f"{wanted} 无法在本机训练：{why}")
-    real = text(described.data.get("how_to_train_it"))
+    real = translated(text(described.data.get("how_to_train_it")), say)
     how = say(f" To train {wanted} itself: {real}", f"要真正训练 {wanted}：{real}") if real else ""
     if not any(other.get("name") == stand_in and other.get("trainable_here") is True for other in rows):
         hint = f" ({selection.hint})" if selection.hint and not how else ""

@@ -17,8 +17,9 @@ def failure_text(result: Result, say: Voice) -> str:
         return say(f"Refused: {result.tool}: {reason}.", f"{result.tool} 被拒绝：{reason}。") + _to_allow(
             message, say
         )
-    line = say(f"{result.tool} failed: {message}", f"{result.tool} 失败：{message}")
-    return f"{line} ({hint})" if hint and hint not in message else line
+    told, help_ = translated(message, say), translated(hint, say)
+    line = say(f"{result.tool} failed: {told}", f"{result.tool} 失败：{told}")
+    return line + say(f" ({help_})", f"（{help_}）") if hint and hint not in message else line
 
 
 def said_no(result: Result) -> str | None:

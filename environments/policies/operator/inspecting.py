@@ -12,6 +12,7 @@ from environments.policies.operator.answers import (
 )
 from environments.policies.operator.choosing import NotChosen, choose, unmatched
 from environments.policies.operator.conversation import Conversation
+from environments.policies.operator.fixed_sentences import translated
 from environments.policies.operator.intents import EditConfig, Intent, Select
 from environments.policies.operator.preparing import keep_tasks_per_step, refused_settings
 from environments.policies.operator.steps import Call, Declined, Procedure, Result, must, text
@@ -85,11 +86,11 @@ def description_text(described: Result, say: Voice) -> str:
     else:
         lines.append(
             say(
-                f"It cannot be trained here: {text(data.get('why_not'))}",
-                f"无法在本机训练：{text(data.get('why_not'))}",
+                f"It cannot be trained here: {translated(text(data.get('why_not')), say)}",
+                f"无法在本机训练：{translated(text(data.get('why_not')), say)}",
             )
         )
-        if how := text(data.get("how_to_train_it")):
+        if how := translated(text(data.get("how_to_train_it")), say):
             lines.append(say(f"To train it: {how}", f"要训练它：{how}"))
     return "\n".join(lines)
 

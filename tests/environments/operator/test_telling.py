@@ -124,6 +124,14 @@ def test_what_only_a_command_does_names_it(request_: str, command: str) -> None:
     assert command in played.answer
 
 
+def test_what_is_missing_is_told_in_the_language_of_the_request() -> None:
+    lacking = error("no_key", "no W&B key was found", "set WANDB_API_KEY, or run `wandb login`")
+    answer = play("列出我的 W&B 项目", Tools(answers={"wandb_list_projects": lacking})).answer
+    assert "没有找到 W&B 密钥（请设置 WANDB_API_KEY" in answer
+    instead = play("训练 gsm8k", Tools())
+    assert not any("on this machine" in said or "on a machine with" in said for said in instead.said)
+
+
 @pytest.mark.parametrize("piece", ["tell me when it is ", "and tell me ", "-_.1", "如果完成", "when it or "])
 def test_long_nonsense_takes_no_time(piece: str) -> None:
     began = time.monotonic()
