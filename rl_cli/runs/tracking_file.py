@@ -123,6 +123,8 @@ def tracking_notes(run: RunDir) -> list[str]:
         return notes
     if record.get("mode") == "offline":
         return [*notes, f"W&B is offline. To upload it: rl-cli runs sync {shlex.quote(run.id)}"]
+    if record.get("stop_is_told") is False and not is_over(run.state()):
+        notes.append(f"W&B does not tell of a stop there; here: rl-cli runs stop {shlex.quote(run.id)}")
     if record["state"] != "ok":
         left = f"; {how_to_sync(run)}" if record["state"] == "incomplete" else ""
         notes.append(f"W&B: {in_words(record)}{left}")

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,14 +14,17 @@ import psutil
 import pytest
 
 from rl_cli.core.files import write_json
+from rl_cli.runs import children
+from rl_cli.runs.clean import find_leftovers, remove
 from rl_cli.runs.resume import resume_run
 from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.store import create_run
 from rl_cli.runs.strays import stray_processes
 from rl_cli.runs.tracking_file import disagreements, in_words, tracking_facts, tracking_notes
 from rl_cli.tracking.sync import sync_run
 from tests.e2e.cli import command, rl_cli
 from tests.e2e.test_runs_replay import processes_of
-from tests.runs.kit import identity, start, steps, until, until_over, until_step
+from tests.runs.kit import identity, replay_config, start, steps, until, until_over, until_step
 from tests.tracking.kit import there, tracking, until_left_alone, use, wanted
 from tests.wandb_server.faults import Fault
 from tests.wandb_server.server import KEY, WandbServer
@@ -257,3 +261,23 @@ def test_a_wrong_key_is_told_as_such(
     until_left_alone(run)
     code, synced = sync(run)
     assert (code, synced["complete"], synced["uploaded"]) == (1, False, 0)
+
+
+def test_clean_finds_an_upload_that_was_left(home: Path) -> None:
+    run = create_run(replay_config(), home)
+    with run.locked() as writer:
+        writer.move("failed", "test")
+    words = [
+        sys.executable,
+        "-c",
+        "import time; time.sleep(600)",
+        "-m",
+        "rl_cli.tracking.bound",
+        str(run.path),
+    ]
+    left = children.start(words, run.log_path("wandb-sync"), cwd=run.path, env={})
+    until(lambda: stray_processes(run))
+    found = [one for one in find_leftovers(home, [run]) if one.kind == "process"]
+    assert [one.process and one.process.pid for one in found] == [left.process.pid]
+    assert remove(home, found) == []
+    assert left.ended(10)
