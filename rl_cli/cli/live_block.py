@@ -55,6 +55,8 @@ class LiveBlock:
         self._shown: list[list[Piece]] | None = None
         self._size: tuple[int, int] | None = None
         """Of the terminal when that was painted."""
+        self._settling: tuple[int, int] | None = None
+        """A size that was just seen: while a window is being dragged nobody knows where its lines are."""
 
     def size(self) -> tuple[int, int]:
         """(columns, rows) that a block may take now."""
@@ -73,6 +75,10 @@ class LiveBlock:
         if not above and (shown, (columns, rows)) == (self._shown, self._size):
             return
         resized = self._size not in ((columns, rows), None)
+        if resized and lines and not above and self._settling != (columns, rows):
+            self._settling = (columns, rows)
+            return
+        self._settling = None
         self._shown, self._size = shown, (columns, rows)
         texts = [part for text in above for part in wrapped(printable(text), columns).split("\n")]
         texts += [self._styled(line) for line in shown]

@@ -139,6 +139,22 @@ def test_frames_replace_each_other_below_what_stays() -> None:
     assert [line for line in screen.lines if line] == ["an event", "the end"]
 
 
+def test_a_window_that_is_being_dragged_is_painted_when_it_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = [100]
+    monkeypatch.setattr(os, "get_terminal_size", lambda *_: os.terminal_size((size[0], 10)))
+    monkeypatch.delenv("COLUMNS", raising=False)
+    out = io.StringIO()
+    live = LiveBlock(out)
+    line = [Piece("Ctrl-C leaves the run alone")]
+    live.paint([line])
+    for size[0] in (60, 50, 20):
+        before = out.tell()
+        live.paint([line])
+        assert out.tell() == before
+    live.paint([line])
+    assert "\x1b[2A\x1b[J" in out.getvalue()[before:]  # what was one line has become two
+
+
 def live_run(home: Path) -> RunDir:
     """A run that this process keeps alive, and no supervisor."""
     run = create_run(replay_config("demo"), home)
