@@ -91,6 +91,7 @@ def fold(result: str) -> str:
             shown.append(f"{key} {value:.4g}")
         else:
             shown.append(f"{key} {one_line(str(value), 70)}")
+    shown = shown or [f"0 {key}" for key, value in data.items() if value == []]
     return one_line(", ".join(shown), 240)
 
 

@@ -271,6 +271,7 @@ def test_durations_and_lines_for_people() -> None:
     assert fold('{"ok": true, "profiles": [1], "results": [1, 2], "entries": [1]}') == (
         "1 profile, 2 results, 1 entry"
     )
+    assert fold('{"ok": true, "runs": []}') == "0 runs"
     assert [seconds_text(s) for s in (0.04, 59.9, 65, 3700)] == [
         "0.0 s",
         "59.9 s",

@@ -9,7 +9,7 @@ from environments.policies.operator import names
 from environments.policies.operator.answers import is_replay, replay_mark, run_name, show, state_name
 from environments.policies.operator.conversation import Conversation
 from environments.policies.operator.intents import Compare
-from environments.policies.operator.steps import Call, Procedure, figure, must, text
+from environments.policies.operator.steps import Call, Declined, Procedure, figure, must, text
 from environments.policies.operator.wording import Voice, shorten
 
 MOST = 5
@@ -25,17 +25,19 @@ def compare(intent: Compare, say: Voice, conversation: Conversation) -> Procedur
     found, unknown = names.runs(intent.subject, rows)
     if unknown:
         said = shorten(", ".join(unknown))
-        return say(
+        none = say(
             f"There is no run {said}. Newest: {', '.join([*by_id][:MOST])}",
             f"没有运行 {said}。最新的：{', '.join([*by_id][:MOST])}",
         )
+        return Declined(none)
     newest = [run_id for run_id in by_id if run_id not in found]
     chosen = [*found, *newest[: max(0, (intent.count if not found else 2) - len(found))]][:MOST]
     if len(chosen) < 2:
-        return say(
+        few = say(
             f"{_number_of_runs(len(rows))}, and a comparison needs two.",
             f"只有 {len(rows)} 个运行，比较至少需要两个。",
         )
+        return Declined(few)
     entries = []
     for run_id in chosen:
         result = yield Call(
