@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rl_cli.cli.output import display_width
+from rl_cli.cli.wrapping import display_width
 from rl_cli.core.cuts import one_line
 from rl_cli.core.messages import ToolCall
 from rl_cli.core.redaction import redact, redact_text

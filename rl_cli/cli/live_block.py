@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from rl_cli.cli.event_lines import clip
-from rl_cli.cli.output import display_width
-from rl_cli.cli.wrapping import wrapped
+from rl_cli.cli.wrapping import display_width, wrapped
 from rl_cli.core.printable import printable
 
 STYLES = {

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import shutil
 import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from rl_cli.cli.wrapping import display_width, wrapped
 from rl_cli.core.json_text import to_json
 from rl_cli.core.printable import printable, printable_json
 from rl_cli.core.redaction import redact_text, redacted_json
+
+LONGEST_NAME = 40
+"""Columns that names may take of every line."""
 
 
 def say(text: str, error: bool = False) -> None:
     """Prints text for a person, whatever it holds; to stderr if it is an error or an aside."""
     stream, shown = sys.stderr if error else sys.stdout, printable(text)
     if stream.isatty():  # no word is broken at the edge
-        from rl_cli.cli.wrapping import wrapped
-
         shown = wrapped(shown, shutil.get_terminal_size().columns)
     print(shown, file=stream)
 
@@ -56,9 +57,10 @@ def print_table(
 
 
 def print_fields(fields: dict[str, Any]) -> None:
-    """One `name  value` line per field."""
+    """One `name  value` line per field; a name beyond LONGEST_NAME moves nothing but its own value."""
     shown = [(cell(name), cell(value)) for name, value in fields.items()]
-    width = max((display_width(name) for name, _ in shown), default=0)
+    widths = [display_width(name) for name, _ in shown]
+    width = min(LONGEST_NAME, max(widths, default=0))
     for name, text in shown:
         print(f"{name}{' ' * (width - display_width(name))}  {text}")
 
@@ -75,10 +77,3 @@ def cell(value: Any) -> str:
         return ", ".join(cell(v) for v in value) or "-"
     text = value if isinstance(value, str) else to_json(value) if isinstance(value, dict) else str(value)
     return printable(" ".join(redact_text(text).split()))
-
-
-def display_width(text: str) -> int:
-    """Columns of a terminal that `text` takes: two for wide characters, none for combining ones."""
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
-    )

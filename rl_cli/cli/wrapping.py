@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
-
-from rl_cli.cli.output import display_width
+import unicodedata
 
 DEEPEST_INDENT = 8
 _PIECES = re.compile(r"\s+|[^\s\u2e80-\uffdc]+|[\u2e80-\uffdc]")
 """Blanks, words, and characters of scripts that are written without blanks."""
+
+
+def display_width(text: str) -> int:
+    """Columns of a terminal that `text` takes: two for wide characters, none for combining ones."""
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
+    )
 
 
 def wrapped(text: str, columns: int) -> str:

@@ -14,9 +14,8 @@ from environments.policies.base import ReasoningDelta, Retrying, TextDelta
 from environments.tool_calls import CallRecord
 from rl_cli.cli.display import JsonDisplay, TextDisplay
 from rl_cli.cli.event_lines import call_line, clip, fold, progress_line, seconds_text
-from rl_cli.cli.output import display_width
 from rl_cli.cli.run_watch import run_line
-from rl_cli.cli.wrapping import Flow, wrapped
+from rl_cli.cli.wrapping import Flow, display_width, wrapped
 from rl_cli.core.messages import assistant, tool_call
 from rl_cli.runs.progress import Progress
 

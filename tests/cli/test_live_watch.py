@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from rl_cli.cli.live_block import LiveBlock, Piece
-from rl_cli.cli.output import display_width
 from rl_cli.cli.watch_view import Watched, block
+from rl_cli.cli.wrapping import display_width
 from rl_cli.core.files import write_json
 from rl_cli.core.processes import ProcessIdentity
 from rl_cli.runs.progress import Progress

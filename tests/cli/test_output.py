@@ -6,7 +6,8 @@ import json
 import pytest
 
 from rl_cli.cli.display import JsonDisplay
-from rl_cli.cli.output import cell, display_width, print_fields, print_json, print_table
+from rl_cli.cli.output import cell, print_fields, print_json, print_table
+from rl_cli.cli.wrapping import display_width
 
 
 def test_columns_align_whatever_the_width_of_the_characters(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,3 +48,10 @@ def test_json_for_programs_holds_nothing_that_a_terminal_would_obey(
     shown = io.StringIO()
     JsonDisplay(shown)._write({"kind": "x", "text": "\x9b\u2066"})
     assert shown.getvalue().rstrip("\n").isprintable()
+
+
+def test_a_very_long_name_moves_only_its_own_value(capsys: pytest.CaptureFixture[str]) -> None:
+    print_fields({"id": "x", "n" * 200: 1})
+    first, second = capsys.readouterr().out.splitlines()
+    assert len(first) < 60
+    assert second == "n" * 200 + "  1"

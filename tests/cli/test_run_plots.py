@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rl_cli.cli.output import display_width
 from rl_cli.cli.run_plots import print_plots
+from rl_cli.cli.wrapping import display_width
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.store import create_run
 from tests.e2e.cli import rl_cli
