@@ -43,23 +43,26 @@ def test_a_run_is_resumed_on_the_command_line_and_by_the_assistant(runs: Path):
     assert result["ok"], result
     assert (result["from_step"], result["attempt"]) == (2, 3)
     assert result["how"] == "goes on from step 2 (attempt 3)"
+    assert asked is not None
     assert asked.estimate is not None
     assert asked.estimate.scope["run"] == run.id
-    assert asked.estimate.what == "go on with a run from step 2 to step 40"
+    assert asked.estimate.what == "go on with a run from step 2 to step 5"
     assert until_over(run)["state"] == "finished"
     assert [row["step"] for row in run.metrics()] == [1, 2, 3, 4, 5]
-    again, _ = asyncio.run(_call({}))
+    again, asked = asyncio.run(_call({}))
+    assert asked is None
     assert "played to its end" in again["error"]["message"]
 
 
-async def _call(arguments: dict[str, Any]) -> tuple[dict[str, Any], ApprovalRequest]:
-    """The tool's result, and what a person was asked."""
+async def _call(arguments: dict[str, Any]) -> tuple[dict[str, Any], ApprovalRequest | None]:
+    """The tool's result, and what a person was asked, if anything."""
     load_toolsets(["rl"])
-    asked = []
+    asked: list[ApprovalRequest] = []
 
     async def approve(request: ApprovalRequest) -> Verdict:
         asked.append(request)
         return Verdict(True)
 
     context = CallContext("chat", "s-1", ("rl",), approve=approve)
-    return json.loads(await handle_function_call("rl_resume_training", arguments, context)), asked[0]
+    answer = json.loads(await handle_function_call("rl_resume_training", arguments, context))
+    return answer, asked[0] if asked else None

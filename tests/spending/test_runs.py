@@ -124,10 +124,11 @@ def test_a_run_goes_on_only_as_long_as_its_reservation_can_be_extended(
     runs: Path, user_settings: Path
 ) -> None:
     user_settings.write_text("budgets: {session: {dollars: 20}}\n")
-    quick = begin(runs, [steps(2)], rate=DEAR, budget={"max_hours": 5 / 3600})
+    quick = begin(runs, {"total_steps": 40, "play": [steps(2)]}, rate=DEAR, budget={"max_hours": 5 / 3600})
     until_over(quick)
     until(lambda: entry(runs, quick).state == "settled")
-    run = begin(runs, [steps(5000, every=0.02)], session="s")  # expected to take as long as the quick one
+    long = {"total_steps": 40, "play": [steps(5000, every=0.02)]}
+    run = begin(runs, long, session="s")  # expected to take as long as the quick one
     assert entry(runs, run).amounts.dollars < 15
     state = until_over(run, 60)
     assert state["state"] == "stopped"
