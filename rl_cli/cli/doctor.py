@@ -96,7 +96,9 @@ def _monitor() -> Check:
     last = f"last heartbeat {duration(found.heartbeat_seconds)} ago"
     if found.state != "running":
         what = "is gone" if found.state == "gone" else "hangs"
-        remedy = f"start it again: rl-cli monitor (pid {found.pid} was the last one)"
+        again = "start it again: rl-cli monitor, or: systemctl --user restart rl-cli-monitor"
+        end = f"kill -9 {found.pid}, then " if found.state == "hangs" else ""
+        remedy = f"{end}{again} (pid {found.pid} was the last one)"
         return Check("monitor", "broken" if live else "absent", f"it {what}, {last}, {runs}", remedy)
     if found.overdue:
         remedy = "see what it says about them; start it again"

@@ -71,20 +71,26 @@ async def _once(home: Path, judge_of: JudgeOf, tell: Tell, who: str) -> int:
 async def _until_told(home: Path, judge_of: JudgeOf, tell: Tell, who: str) -> int:
     from concurrent.futures import ThreadPoolExecutor
 
-    from rl_cli.monitoring.heartbeat import only_monitor
+    from rl_cli.monitoring.heartbeat import take_place
     from rl_cli.monitoring.host import Host
+    from rl_cli.monitoring.systemd import notify
 
     loop, main = asyncio.get_running_loop(), asyncio.current_task()
     assert main
     loop.set_default_executor(ThreadPoolExecutor(THREADS))
     loop.add_signal_handler(signal.SIGTERM, main.cancel)
     told = False
+    notify("READY=1")
     try:
         while True:
-            with only_monitor(home) as mine:
-                if mine:
-                    tell("", {"kind": "monitor", "what": f"watching the runs of {home}; {who} judges"})
-                    await Host(home, judge_of, tell).run()
+            notify("WATCHDOG=1")
+            mine, before = take_place(home)
+            if mine:
+                hangs = before and before.state == "hangs"
+                instead = f" in place of pid {before.pid}, which hangs" if before and hangs else ""
+                tell("", {"kind": "monitor", "what": f"watching the runs of {home}{instead}; {who} judges"})
+                await Host(home, judge_of, tell).run(before)
+                told = False
             if not told:
                 tell("", {"kind": "monitor", "what": "another monitor does the checks; standing by"})
                 told = True

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rl_cli.core.files import read_json, write_json
 from rl_cli.core.processes import ProcessIdentity
+from rl_cli.runs.clock import Moment, SystemClock, seconds_between
 from rl_cli.runs.times import now_text, since
 
-FILE = "monitor.json"
+FILE, LOCK = "monitor.json", ".monitor.lock"
 LATE_SECONDS = 60.0
-"""A monitor whose last heartbeat is older hangs."""
+"""A monitor whose last heartbeat is older hangs: another one takes its place."""
 OVERDUE_SECONDS = 120.0
 """A due time that nobody has taken for so long is overdue."""
 
@@ -29,6 +30,12 @@ class MonitorState:
     heartbeat_seconds: float
     """Since its last heartbeat."""
     runs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    process: ProcessIdentity | None = None
+
+    @property
+    def is_other(self) -> bool:
+        """Whether another process does the checks now."""
+        return self.state == "running" and self.process != ProcessIdentity.current()
 
     @property
     def overdue(self) -> list[str]:
@@ -47,7 +54,8 @@ def write_heartbeat(home: Path, started: str, **fields: Any) -> None:
         started: When it began.
         fields: `runs`: run id -> state, next_due, missed, ...; `ended` when it ends.
     """
-    record = {"process": ProcessIdentity.current().to_dict(), "started": started, "heartbeat": now_text()}
+    process, clock = ProcessIdentity.current().to_dict(), SystemClock().now().to_dict()
+    record = {"process": process, "started": started, "heartbeat": now_text(), "clock": clock}
     write_json(home / FILE, {**record, **fields})
 
 
@@ -56,7 +64,8 @@ def monitor_state(home: Path) -> MonitorState | None:
     try:
         record = read_json(home / FILE)
         process = ProcessIdentity.from_dict(record["process"])
-        age = since(record["heartbeat"])
+        beaten = Moment.from_dict(record.get("clock"))
+        age = seconds_between(beaten, SystemClock().now()) if beaten else since(record["heartbeat"])
         runs = record.get("runs") or {}
         runs = {str(k): v for k, v in runs.items() if isinstance(v, dict)}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -70,21 +79,39 @@ def monitor_state(home: Path) -> MonitorState | None:
         state = "gone"
     else:
         state = "hangs" if age > LATE_SECONDS else "running"
-    return MonitorState(state, process.pid, max(0.0, age), runs)
+    return MonitorState(state, process.pid, max(0.0, age), runs, process)
+
+
+def take_place(home: Path) -> tuple[bool, MonitorState | None]:
+    """Makes this process the one that does the checks of a home, unless another one does.
+
+    A monitor that hangs loses its place though it lives: it sees so at its next heartbeat.
+
+    Returns:
+        Whether it does the checks now, and what is known of the monitor before; None if there was none.
+    """
+    with only_monitor(home) as mine:
+        found = monitor_state(home)
+        if mine:
+            kept = read_json(home / FILE) if found else {}
+            told = {key: kept[key] for key in ("looked", "told") if key in kept}
+            write_heartbeat(home, now_text(), **told)
+        return mine, found
 
 
 @contextmanager
 def only_monitor(home: Path) -> Iterator[bool]:
-    """Whether this process is the one that does the checks of a home, as long as the context lasts."""
+    """Whether no other process does the checks of a home; none begins to as long as the context lasts."""
     import filelock
 
-    lock = filelock.FileLock(home / ".monitor.lock", timeout=0)
-    held = False
-    with suppress(filelock.Timeout):
-        lock.acquire()
-        held = True
+    lock = filelock.FileLock(home / LOCK, timeout=1)
     try:
-        yield held
+        lock.acquire()
+    except filelock.Timeout:
+        yield False
+        return
+    try:
+        found = monitor_state(home)
+        yield not (found and found.is_other)
     finally:
-        if held:
-            lock.release()
+        lock.release()

@@ -10,9 +10,10 @@ from typing import Any
 
 from rl_cli.core.errors import RlCliError
 from rl_cli.monitoring.endings import Endings
-from rl_cli.monitoring.heartbeat import write_heartbeat
+from rl_cli.monitoring.heartbeat import MonitorState, monitor_state, write_heartbeat
 from rl_cli.monitoring.jobs import Beat, Jobs
 from rl_cli.monitoring.live_runs import LiveRuns, is_orphan
+from rl_cli.monitoring.systemd import notify
 from rl_cli.monitoring.watching import Watched, decide, watch
 from rl_cli.runs.due_checks import NEEDS_PERSON, DueChecks
 from rl_cli.runs.launch import attach_run
@@ -62,22 +63,34 @@ class Host:
         self._ended: dict[str, State] = {}
         """Over, and not looked at since."""
 
-    async def run(self) -> None:
-        """Until it is cancelled."""
+    async def run(self, took_from: MonitorState | None = None) -> None:
+        """Until it is cancelled, or another monitor has taken its place, as it may from one that hangs.
+
+        Args:
+            took_from: Whose place this one took; what it was judging is due again.
+        """
         try:
-            while True:
+            while self._is_mine():
                 live = await asyncio.to_thread(self._live.find)
                 self._ended |= self._live.ended
+                if took_from:
+                    await asyncio.to_thread(self._take_back, live, took_from)
+                    took_from = None
                 self.jobs.keep(live)
                 await asyncio.to_thread(self._tell_ends)
                 self.attaching.keep(run_id for run_id, state in live.items() if is_orphan(state))
-                await asyncio.to_thread(self._beat, live)
+                if self._is_mine():  # not if we were stopped on the way
+                    await asyncio.to_thread(self._beat, live)
+                notify("WATCHDOG=1")
                 await asyncio.sleep(SCAN_SECONDS)
         finally:
             await self.jobs.close()
             await self.attaching.close()
             with suppress(OSError):
-                write_heartbeat(self.home, self.started, ended=now_text(), runs={}, **self._endings.to_dict())
+                if self._is_mine():
+                    write_heartbeat(
+                        self.home, self.started, ended=now_text(), runs={}, **self._endings.to_dict()
+                    )
 
     async def once(self) -> bool:
         """Takes what is due now of all runs, and acts on it; tells each end that was not told yet.
@@ -189,6 +202,16 @@ class Host:
 
     def _trouble(self, run_id: str, what: str) -> None:
         self.tell(run_id, {"kind": "trouble", "what": what})
+
+    def _is_mine(self) -> bool:
+        found = monitor_state(self.home)
+        return not (found and found.is_other)
+
+    def _take_back(self, live: dict[str, State], other: MonitorState) -> None:
+        """What a monitor that hangs was judging is due again."""
+        for run_id in live if other.process else ():
+            with suppress(RlCliError, OSError, ValueError):
+                DueChecks(self._run(run_id)).give_back(other.process)
 
     def _run(self, run_id: str) -> RunDir:
         return RunDir(runs_folder(self.home) / run_id)

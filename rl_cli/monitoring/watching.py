@@ -13,6 +13,8 @@ from environments.policies.operator.judgement import judge as judge_by_rules
 from environments.policies.operator.wording import Voice
 from environments.tool_calls import first_of
 from rl_cli.core.cuts import one_line
+from rl_cli.monitoring.heartbeat import LATE_SECONDS
+from rl_cli.runs.clock import SystemClock, seconds_between
 from rl_cli.runs.digest import digest, evidence
 from rl_cli.runs.due_checks import DueChecks
 from rl_cli.runs.launch import stop_run
@@ -81,12 +83,13 @@ async def decide(
     """Judges a check that was taken and held, logs the decision with its evidence, and carries out a `stop`.
 
     Returns:
-        The decision; None if the person interrupted, or at the end of a run that no model judges.
+        The decision; None if the person interrupted, if it was taken from us because we seemed to hang, or at
+        the end of a run that no model judges.
 
     Where the model cannot be asked, the rules decide, and the log says so. At the end there is nothing to
     decide: what a model says then is its answer however it says it, and where it says nothing we do.
     """
-    checks = DueChecks(run)
+    checks, begun = DueChecks(run), SystemClock().now()
     try:
         decision = await _asked(run, outcome, judge, interrupted)
     except BaseException:  # cancelled: somebody else may judge it
@@ -95,6 +98,9 @@ async def decide(
     if decision is None:
         await asyncio.to_thread(checks.give_back)
         return None
+    away = seconds_between(begun, SystemClock().now()) > LATE_SECONDS
+    if away and outcome.why != "end" and not await asyncio.to_thread(checks.is_held):
+        return None  # we were stopped meanwhile, and somebody else has judged it
     with suppress(OSError):  # a full disk: what was decided is done all the same
         run.append_event("decision", **_record(decision, outcome))
     if decision.what == "stop" and outcome.why != "end":

@@ -6,7 +6,8 @@ are counted on a clock that no change of time or zone moves (see `clock`) and ke
 process can ask for them, now or after a restart. Each is taken once, by whoever takes it first. Those that
 passed while nobody asked count as one, and how many they were is kept and said in an event.
 
-A judgement that takes a while can be held: if its holder gives it back, or dies, it is due again at once.
+A judgement that takes a while can be held: if its holder gives it back or dies, or its monitor is found to
+hang, it is due again at once; from one that is merely slow it is taken after HELD_SECONDS.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 from rl_cli.core.files import read_json, write_json
 from rl_cli.core.processes import ProcessIdentity
 from rl_cli.runs.clock import Clock, Moment, SystemClock, seconds_between
+from rl_cli.runs.elapsed import Anchor, elapsed_at, holds, read_anchors, with_anchor
 from rl_cli.runs.progress import is_earlier
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.times import seconds_of, time_text
@@ -26,6 +28,8 @@ from rl_cli.runs.times import seconds_of, time_text
 PLANNED_SHARE = 0.05
 LATE_SECONDS = 60.0
 """A due time that nobody took for so long, or for half of the time between two, was missed."""
+HELD_SECONDS = 300.0
+"""Whoever holds a judgement for longer hangs: no model is waited for so long."""
 NEEDS_PERSON = "needs_person"
 """Rule of the alert in which a judgement turns to a person; it is not judged again."""
 LOGGED = 100
@@ -55,16 +59,20 @@ class DueChecks:
     @property
     def begun(self) -> bool:
         """Somebody has judged the run before."""
-        return self.path.exists()
+        taken = self._taken(self.run.state())
+        return bool(taken["log"] or taken["alerts"] or taken["ended"])
 
     def seconds_left(self) -> float | None:
         """Until the next judgement that nobody has taken; 0 if it is overdue, None before the run runs."""
         state = self.run.state()
-        taken = self._taken(state)
-        elapsed = self._elapsed(state, taken, self.clock.now())
-        if elapsed is None:
+        taken, now = self._taken(state), self.clock.now()
+        anchors = _anchors(state, taken)
+        if not anchors:
             return None
-        return 0.0 if _is_owed(taken) else max(0.0, self._due(taken["checks"]) - elapsed)
+        if not holds(anchors, now):
+            anchors = self._anchored(now) or anchors
+        elapsed = elapsed_at(anchors, now)
+        return 0.0 if _is_owed(taken, now) else max(0.0, self._due(taken["checks"]) - elapsed)
 
     def next_due(self) -> float | None:
         """The same as Unix time, as the wall clock stands now."""
@@ -84,11 +92,12 @@ class DueChecks:
         with self._locked():
             state, now = self.run.state(), self.clock.now()
             taken = self._taken(state)
-            elapsed = self._elapsed(state, taken, now)
-            if elapsed is None:
+            anchors = _anchors(state, taken)
+            if not anchors:
                 return False
+            elapsed = elapsed_at(anchors, now)
             passed = self._passed(elapsed)
-            if passed <= taken["checks"] and not _is_owed(taken):
+            if passed <= taken["checks"] and not _is_owed(taken, now):
                 return False
             late = min(LATE_SECONDS, self.every_seconds / 2)
             missed = max(0, self._passed(elapsed - late) - taken["checks"])
@@ -101,7 +110,7 @@ class DueChecks:
             taken["checks"] = max(passed, taken["checks"])
             taken["missed"] += missed
             taken["log"] = [*taken["log"], record][-LOGGED:]
-            taken["anchor"] = {**now.to_dict(), "elapsed": elapsed}
+            taken["anchors"] = [anchor.to_dict() for anchor in with_anchor(anchors, now)]
             self._write(taken, hold)
         if missed:
             with suppress(OSError):  # a full disk: checks.json has it
@@ -133,13 +142,17 @@ class DueChecks:
             self._write({**taken, "ended": True}, hold=False)
             return True
 
-    def settled(self) -> None:
-        """What was held is judged."""
-        self._hold(None)
+    def is_held(self) -> bool:
+        """Whether this process still holds what it took; False if it was given up and taken from it."""
+        return _holder(self._taken(self.run.state())) == ProcessIdentity.current()
 
-    def give_back(self) -> None:
-        """What was held is due again."""
-        self._hold({"by": None})
+    def settled(self) -> None:
+        """What this process held is judged."""
+        self._let_go(ProcessIdentity.current(), None)
+
+    def give_back(self, holder: ProcessIdentity | None = None) -> None:
+        """What this process held, or the one given, is due again."""
+        self._let_go(holder or ProcessIdentity.current(), {"by": None})
 
     def _due(self, index: int) -> float:
         """Seconds after the start."""
@@ -151,21 +164,20 @@ class DueChecks:
             return 0
         return math.floor((elapsed - self.first_seconds) / self.every_seconds) + 1
 
-    def _elapsed(self, state: dict[str, Any], taken: Taken, now: Moment) -> float | None:
-        """Seconds since the run was running: counted on from the newest check, else from the start."""
-        start = seconds_of(state.get("running_since"))
-        if start is None:
-            return None
-        anchor = taken["anchor"]
-        if anchor and (moment := Moment.from_dict(anchor)):
-            return float(anchor["elapsed"]) + seconds_between(moment, now)
-        begin = Moment.from_dict(state.get("running_clock"))
-        return seconds_between(begin or Moment(start), now)
+    def _anchored(self, now: Moment) -> list[Anchor]:
+        """Keeps an anchor of this moment; empty if that is not possible."""
+        with suppress(OSError), self._locked():
+            state = self.run.state()
+            taken = self._taken(state)
+            anchors = with_anchor(_anchors(state, taken), now) if state.get("running_since") else []
+            write_json(self.path, {**taken, "anchors": [anchor.to_dict() for anchor in anchors]})
+            return anchors
+        return []
 
     def _taken(self, state: dict[str, Any]) -> Taken:
         """What was taken since the run was last started; a file that is damaged counts for nothing."""
         since = state.get("running_since")
-        fresh: Taken = {"since": since, "checks": 0, "anchor": None, "open": None, "ended": False}
+        fresh: Taken = {"since": since, "checks": 0, "anchors": [], "open": None, "ended": False}
         kept: Taken = {"alerts": 0, "missed": 0, "log": []}
         try:
             found = read_json(self.path)
@@ -178,27 +190,27 @@ class DueChecks:
         kept["log"] = log if isinstance(log, list) else []
         if found.get("since", since) != since:  # it was resumed: its due times begin anew
             return {**fresh, **kept}
-        anchor = found.get("anchor")
-        right = isinstance(anchor, dict) and isinstance(anchor.get("elapsed"), int | float)
         held = found.get("open")
         return {
             **fresh,
             **kept,
             "checks": found.get("checks", 0),
-            "anchor": anchor if right else None,
+            "anchors": [anchor.to_dict() for anchor in read_anchors(found.get("anchors"))],
             "open": held if isinstance(held, dict) else None,
             "ended": found.get("ended") is True,
         }
 
-    def _hold(self, by: dict[str, Any] | None) -> None:
+    def _let_go(self, holder: ProcessIdentity, then: dict[str, Any] | None) -> None:
         with self._locked():
             taken = self._taken(self.run.state())
-            if taken["open"] != by:
-                write_json(self.path, {**taken, "open": by})
+            if _holder(taken) == holder:
+                write_json(self.path, {**taken, "open": then})
 
     def _write(self, taken: Taken, hold: bool) -> None:
-        by = {"by": ProcessIdentity.current().to_dict()} if hold else None
-        write_json(self.path, {**taken, "open": by})
+        now = self.clock.now()
+        by = {"by": ProcessIdentity.current().to_dict(), "since": now.to_dict()}
+        of_another = None if _is_owed(taken, now) else taken["open"]
+        write_json(self.path, {**taken, "open": by if hold else of_another})
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -221,12 +233,26 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _is_owed(taken: Taken) -> bool:
-    """Somebody took a judgement and did not come to its end."""
-    held = taken["open"]
-    if not held:
-        return False
+def _anchors(state: dict[str, Any], taken: Taken) -> list[Anchor]:
+    """What the time that a run has been running is told from; empty before it is running."""
+    start = seconds_of(state.get("running_since"))
+    if start is None:
+        return []
+    begin = Anchor(Moment.from_dict(state.get("running_clock")) or Moment(start), 0.0)
+    return read_anchors(taken["anchors"]) or [begin]
+
+
+def _holder(taken: Taken) -> ProcessIdentity | None:
     try:
-        return held["by"] is None or ProcessIdentity.from_dict(held["by"]).alive() is False
-    except (KeyError, TypeError, ValueError):
-        return True
+        return ProcessIdentity.from_dict(taken["open"]["by"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _is_owed(taken: Taken, now: Moment) -> bool:
+    """Somebody took a judgement and did not come to its end."""
+    if not taken["open"]:
+        return False
+    holder, since = _holder(taken), Moment.from_dict(taken["open"].get("since"))
+    late = since is not None and seconds_between(since, now) > HELD_SECONDS
+    return holder is None or late or holder.alive() is False

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rl_cli.core.files import read_json
+from rl_cli.core.files import read_json, write_json
 from rl_cli.monitoring.heartbeat import monitor_state
 from rl_cli.monitoring.host import Host
 from rl_cli.runs.run_dir import RunDir
@@ -101,6 +102,47 @@ def test_a_monitor_that_was_killed_is_seen_and_another_goes_on(runs: Path, monit
     assert {event["by"] for event in decisions(run)} == {"rules"}
 
 
+def test_sch_06_a_monitor_that_hangs_is_replaced_and_stands_by_when_it_goes_on(
+    runs: Path, monitors: list[Monitor]
+) -> None:
+    run = start(runs, LONG, OFTEN)
+    monitors.append(Monitor())
+    until(lambda: decisions(run), 60)
+    monitors[0].process.send_signal(signal.SIGSTOP)
+    record, before = read_json(runs / "monitor.json"), len(decisions(run))
+    record["clock"]["seconds"] -= 100
+    write_json(runs / "monitor.json", record)
+    [check] = [c for c in rl_cli("doctor", "--json").rows()[0]["checks"] if c["name"] == "monitor"]
+    assert (check["state"], "hangs" in check["detail"]) == ("broken", True)
+    assert f"kill -9 {monitors[0].process.pid}" in check["remedy"]
+    monitors.append(Monitor())
+    until(lambda: len(decisions(run)) > before + 1, 60)
+    monitors[0].process.send_signal(signal.SIGCONT)
+    after = len(decisions(run))
+    until(lambda: len(decisions(run)) > after + 4, 60)
+    ended = [one.end()[1] for one in monitors]
+    said = [[row["what"] for row in rows if row["kind"] == "monitor"] for rows in ended]
+    assert "standing by" in said[0][1]
+    assert f"in place of pid {monitors[0].process.pid}, which hangs" in said[1][0]
+    checks = read_json(run.path / "checks.json")
+    assert len({row["due"][:19] for row in checks["log"]}) >= len(checks["log"]) - 2
+    assert checks["checks"] <= len(checks["log"]) + checks["missed"]
+
+
+def test_systemd_hears_that_the_monitor_is_ready_and_alive(
+    runs: Path, monitors: list[Monitor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as heard:
+        address = f"@rl-cli-test-{os.getpid()}"
+        heard.bind("\0" + address[1:])
+        heard.settimeout(60)
+        monkeypatch.setenv("NOTIFY_SOCKET", address)
+        monitors.append(Monitor())
+        assert heard.recv(100) == b"READY=1"
+        assert [heard.recv(100) for _ in range(2)] == [b"WATCHDOG=1"] * 2
+    assert monitors[0].end()[0] == 0
+
+
 def test_once_stops_a_run_that_goes_wrong_and_needs_nobody(runs: Path) -> None:
     model = scripted(runs / "model", decides("", "stop", "reward 0.3"))
     run = start(runs, LONG, SOON)
@@ -178,7 +220,7 @@ def test_the_monitor_tells_of_a_run_that_failed_before_its_first_look(
     until_over(run)
     monitors.append(Monitor())
     path = runs / "monitor.json"
-    until(lambda: path.exists() and run.id in read_json(path)["told"], 60)
+    until(lambda: path.exists() and run.id in read_json(path).get("told", {}), 60)
     _, rows = monitors[0].end()
     assert [row["run"] for row in rows if row["kind"] == "end"] == [run.id]
     assert rl_cli("monitor", "--once").code == 0  # it has been told

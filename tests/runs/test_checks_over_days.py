@@ -236,7 +236,7 @@ def test_a_resumed_run_begins_its_due_times_anew_and_keeps_what_was_judged(home:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{", '{"checks": "x"}', '{"checks": 1, "anchor": 3, "open": 7, "log": {}}']
+    "text", ["", "[]", "{", '{"checks": "x"}', '{"checks": 1, "anchors": 3, "open": 7, "log": {}}']
 )
 def test_a_damaged_record_of_the_checks_does_no_harm(home: Path, text: str) -> None:
     clock = FakeClock()
@@ -246,3 +246,88 @@ def test_a_damaged_record_of_the_checks_does_no_harm(home: Path, text: str) -> N
     checks.path.write_text(text)
     assert checks.take_check()
     assert not checks.take_check()
+
+
+@pytest.mark.parametrize("ahead", [3 * 24 * HOUR, -3 * 24 * HOUR])
+@pytest.mark.parametrize("set_before_the_start", [True, False])
+def test_a_clock_that_is_corrected_across_a_start_of_the_machine_never_stops_the_checks(
+    home: Path, ahead: float, set_before_the_start: bool
+) -> None:
+    """The clock is wrong while the first check is taken, and right after the machine was off for a minute."""
+    clock = FakeClock()
+    run = running(home, clock, HALF_HOURS)
+    clock.set_by(ahead)
+    clock.pass_(130)
+    assert DueChecks(run, clock).take_check()
+    clock.set_by(-ahead if set_before_the_start else 0)
+    if set_before_the_start:
+        assert DueChecks(run, clock).seconds_left() == pytest.approx(1790)
+    clock.start_anew(60)
+    clock.set_by(0 if set_before_the_start else -ahead)
+    checks = DueChecks(run, clock)
+    left = checks.seconds_left()
+    leaps = not set_before_the_start and ahead < 0  # for all that is known, the machine was off for days
+    assert left == pytest.approx(0 if leaps else 1790 - (60 if set_before_the_start else 0))
+    assert checks.take_check() is leaps
+    taken = 0
+    for _ in range(96):
+        clock.pass_(1800)
+        taken += sum(DueChecks(run, clock).take_check() for _ in range(2))
+    assert taken == 96
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(2), *(pytest.param(n, marks=pytest.mark.soak) for n in range(2, 60))]
+)
+def test_any_days_bring_one_check_per_due_time_and_one_per_gap(home: Path, seed: int) -> None:
+    """Sleep, restarts of the machine and clock changes at random; monitors look at least every 15 minutes."""
+    random, clock = Random(seed), FakeClock()
+    run = running(home, clock, HALF_HOURS)
+    passed = known = 0.0
+    taken = 0
+    while passed < 48 * HOUR:
+        happens, seconds = random.random(), random.uniform(60, 900)
+        if happens < 0.02:
+            seconds = random.uniform(0, 6) * HOUR  # asleep
+        if 0.02 <= happens < 0.04:
+            seconds = random.uniform(0.02, 3) * HOUR
+            clock.start_anew(seconds)
+        else:
+            clock.pass_(seconds)
+        passed += seconds
+        known += seconds
+        if 0.04 <= happens < 0.1:
+            clock.set_by(random.choice([-1, 1]) * random.choice([10, 1800, 24 * HOUR, 30 * 24 * HOUR]))
+        elif 0.02 <= happens < 0.03:  # set while the machine was off: what has passed is what the clock says
+            leap = random.choice([-1, 1]) * random.choice([1800, 24 * HOUR])
+            clock.set_by(leap)
+            known += max(-seconds, leap)
+            if seconds + leap < 0:  # it went back: nothing has passed since what was last written
+                left = DueChecks(run, clock).seconds_left()
+                assert left is not None
+                assert 0 <= known - (120 + 1800 * taken - left) < 300 + 0.1
+                known = 120 + 1800 * taken - left
+        due = 0 if known < 120 else int((known - 120) // 1800) + 1
+        monitors = [DueChecks(run, clock) for _ in range(random.randint(1, 3))]
+        lefts = {round(left, 3) for one in monitors if (left := one.seconds_left()) is not None}
+        assert len(lefts) == 1
+        assert sum(one.take_check() for one in monitors) == (due > taken)
+        taken = max(taken, due)
+        assert monitors[0].seconds_left() == pytest.approx(120 + 1800 * taken - known, abs=0.1)
+    log = read_json(run.path / "checks.json")["log"]
+    assert len(log) <= taken
+
+
+def test_machines_that_share_a_home_with_clocks_that_differ_count_the_same_time(home: Path) -> None:
+    here, there = FakeClock(), FakeClock()
+    there.boots, there.seconds = 7, 9e6
+    there.set_by(40)
+    run = running(home, here, HALF_HOURS)
+    for _ in range(100):
+        for clock in (here, there):
+            clock.pass_(10)
+        assert DueChecks(run, here).seconds_left() is not None
+        assert DueChecks(run, there).seconds_left() is not None
+        DueChecks(run, here).take_check()
+    left = [DueChecks(run, clock).seconds_left() for clock in (here, there)]
+    assert left == [pytest.approx(920), pytest.approx(880)]
