@@ -23,8 +23,8 @@ ANSWER_SECONDS = 30.0
 ROUND_SECONDS = 300.0
 QUIET_SECONDS = 45.0
 """A round that has brought nothing for this long is ended."""
-VAIN_SECONDS = 110.0
-"""And all of it, if nothing has come for this long."""
+VAIN_SECONDS = 80.0
+"""No further round is begun once nothing has come for this long."""
 LOOK_EVERY_SECONDS = 8.0
 MOST_VAIN_ROUNDS = 3
 """Rounds in a row that bring nothing."""
