@@ -47,6 +47,10 @@ def print_plots(runs: Sequence[Any]) -> None:
     """
     from rl_cli.cli.output import say
 
+    encoding = sys.stdout.encoding or "ascii"
+    if not _has(encoding, "─┤⣿"):
+        say(f"no curves: the encoding of this output, {encoding}, has no characters for them", error=True)
+        return
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     columns = shutil.get_terminal_size().columns
     side_by_side = columns >= WIDE
@@ -70,6 +74,14 @@ def print_plots(runs: Sequence[Any]) -> None:
             print("  ".join(lines))
     if not any(len(_curve(progress, name)) > 1 for progress in progresses for _, name in SHOWN):
         say("no curves yet")
+
+
+def _has(encoding: str, characters: str) -> bool:
+    try:
+        characters.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _curve(progress: Progress, name: str | None) -> Curve:

@@ -121,6 +121,15 @@ class TrackingSection(Section):
     project: str = "rl-cli"
     """W&B project."""
 
+    @field_validator("project")
+    @classmethod
+    def _is_a_project(cls, value: str) -> str:
+        if not 0 < len(value) <= 128 or not value.isprintable() or set(value) & set("/\\#?%:"):
+            raise ValueError(
+                "must be the name of a W&B project: at most 128 characters, none of / \\ # ? % :"
+            )
+        return value
+
 
 class AlertSection(Section):
     warmup_steps: int = Field(default=10, ge=0, le=MOST_STEPS)

@@ -14,6 +14,7 @@ import shutil
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from rl_cli.core.errors import BadUsage
 from rl_cli.core.files import explain_os_error, write_atomic, write_json
@@ -37,18 +38,30 @@ def wandb_path(text: str) -> str:
     """`entity/project/run` of `wandb:entity/project/run` or of the address of a run's page.
 
     Raises:
-        BadUsage: It is not of that form.
+        BadUsage: It is not of that form, or the page is on another server than WANDB_BASE_URL.
     """
     rest = text.removeprefix(PREFIX)
-    if page := re.fullmatch(r"https?://[^/]+/(?:wandb/)?([^/]+)/([^/]+)/runs/([^/?#]+).*", rest):
-        rest = "/".join(page.groups())
+    if page := re.fullmatch(r"https?://([^/]+)/(?:wandb/)?([^/]+)/([^/]+)/runs/([^/?#]+).*", rest):
+        host, *names = page.groups()
+        asked = urlsplit(os.environ.get("WANDB_BASE_URL", "")).netloc
+        if asked and _site(asked) != _site(host):
+            hint = "set WANDB_BASE_URL to the server that has the run"
+            raise BadUsage(f"that page is on {host[:200]}, and W&B is asked at {asked}", hint)
+        rest = "/".join(names)
     parts = rest.split("/")
-    if len(parts) != 3 or not all(re.fullmatch(r"[^\s/:?#\x00-\x1f]{1,128}", part) for part in parts):
+    if len(parts) != 3 or not all(
+        re.fullmatch(r"[^\s/:?#\x00-\x1f\ud800-\udfff]{1,128}", part) for part in parts
+    ):
         raise BadUsage(
             f"'{text[:200]}' names no run at W&B",
             "write wandb:ENTITY/PROJECT/RUN, with the run's id, not its name",
         )
     return rest
+
+
+def _site(host: str) -> str:
+    """W&B's pages are at wandb.ai, what programs ask is api.wandb.ai."""
+    return host.rpartition("@")[2].casefold().removeprefix("api.").removeprefix("www.")
 
 
 def watched_id(path: str) -> str:

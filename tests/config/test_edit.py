@@ -265,3 +265,9 @@ def test_the_folder_of_an_environment_must_be_one(tmp_path: Path, demo: RunConfi
 
 def test_every_field_is_documented():
     assert [field for field, text in FIELDS.items() if not text and field not in ("profile",)] == []
+
+
+@pytest.mark.parametrize("name", ["../../x", "", "a" * 129, "a:b", "a\nb", "\ud800"])
+def test_what_cannot_be_a_project_of_wandb_is_refused(demo: RunConfig, name: str) -> None:
+    with pytest.raises(BadUsage, match="name of a W&B project"):
+        edit(demo, {"tracking.project": name})

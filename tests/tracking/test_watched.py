@@ -161,14 +161,27 @@ def test_ops_10_the_best_step_is_the_same_every_time(server: WandbServer, home: 
     ] * 3
 
 
-def test_a_run_that_is_not_there_leaves_no_directory(server: WandbServer, home: Path) -> None:
+def test_a_run_that_is_not_there_leaves_no_directory(
+    server: WandbServer, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plant_run(server, curve(3))
     with pytest.raises(WandbError, match="nearest: abc123"):
         refresh(find_run(home, "wandb:team/rl/abc124"))
     assert list_runs(home) == []
-    for wrong in ("wandb:abc", "wandb:a/b", "wandb:a/b/c/d", "wandb:a/../c d", "wandb://x"):
+    for wrong in (
+        "wandb:abc",
+        "wandb:a/b",
+        "wandb:a/b/c/d",
+        "wandb:a/../c d",
+        "wandb:a/b/\udcc3",
+        "wandb://x",
+    ):
         with pytest.raises(BadUsage, match="ENTITY/PROJECT/RUN"):
             find_run(home, wrong)
+    assert wandb_path(f"{server.url}/team/rl/runs/abc123?nw=1") == "team/rl/abc123"
+    with pytest.raises(BadUsage, match=r"that page is on wandb\.ai, and W&B is asked at"):
+        wandb_path("wandb:https://wandb.ai/team/rl/runs/abc123")
+    monkeypatch.setenv("WANDB_BASE_URL", "https://api.wandb.ai")
     assert wandb_path("https://wandb.ai/team/rl/runs/abc123?nw=1") == "team/rl/abc123"
 
 
