@@ -73,4 +73,4 @@ def test_curves_are_drawn_on_a_terminal_or_when_asked(home: Path) -> None:
 def test_an_output_without_the_characters_gets_a_line_instead_of_curves(home: Path) -> None:
     told = rl_cli("runs", "show", learnt(home).id, "--plot", PYTHONIOENCODING="latin-1")
     assert (told.code, "\\u2500" in told.out) == (0, False)
-    assert "no curves: the encoding of this output, latin-1, has no characters for them" in told.err
+    assert "has no characters for them" in told.err
