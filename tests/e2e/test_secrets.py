@@ -200,7 +200,7 @@ def test_sec_10_only_the_uploader_gets_the_key_of_w_and_b(
     monkeypatch.setenv("WANDB_API_KEY", "5" * 39 + "a")
     monkeypatch.setenv("WANDB_DEBUG", "true")
     start = ("runs", "start", "leaky", "--backend", f"replay:{folder / 'play.yaml'}")
-    started = rl_cli(*start, cwd=folder)
+    started = rl_cli(*start, "--set", "tracking.wandb=live", cwd=folder)
     run = find_run(home, "latest")
     until(lambda: any(event["kind"] == "wandb" for event in run.events()))
     names = {}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rl_cli.runs.times import local_zone
 from tests.e2e.cli import rl_cli
 from tests.e2e.terminal import Terminal
 from tests.wire.server import Call, Reply, WireServer
@@ -35,7 +36,8 @@ def test_a_list_names_every_session(session: str):
     told = rl_cli("sessions", "list")
     assert told.code == 0
     lines = told.out.splitlines()
-    assert lines[0].split() == ["session", "turns", "model", "last", "used", "first", "request"]
+    used = ["last", "used", f"({local_zone()})"]
+    assert lines[0].split() == ["session", "turns", "model", *used, "first", "request"]
     assert lines[1].endswith("help me")
     assert lines[2].split()[:3] == [session, "2", "openai/small"]
     rows = rl_cli("sessions", "list", "--json", "--limit", "1").rows()
