@@ -14,7 +14,7 @@ ENOUGH = 0.6
 """Of the planned steps, after which a run should have gained something."""
 FEW = 30
 """Steps that neither rule says anything about fewer of."""
-FLAT_SHARES = (0.4, 0.5)
+FLAT_SHARES = (0.4, 0.5, 0.55)
 """Of the planned steps: a reward that has stood still for so long is on a plateau ..."""
 LEFT_SHARE = 0.2
 """... which matters as long as this share of them is left."""
