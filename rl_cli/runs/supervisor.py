@@ -9,6 +9,7 @@ trainer over: `--attach`.
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import signal
@@ -45,6 +46,8 @@ from rl_cli.spending.rates import Rate
 
 WAKE_SECONDS = 0.2
 HEARTBEAT_SECONDS = 2.0
+READ_SECONDS = 1.0
+"""Of one look; rows come faster than they can be judged only after this process was suspended."""
 
 
 class Supervisor:
@@ -142,7 +145,7 @@ class Supervisor:
         assert trainer
         while not trainer.ended(WAKE_SECONDS):
             self._follow_the_folder()
-            news = self._read()
+            news = self._read(seconds=READ_SECONDS)
             if self.writer.state["state"] == "starting" and self._ready():
                 self._running()
             self._heed_stop_request()
@@ -172,14 +175,15 @@ class Supervisor:
         what = f"its directory was moved from {was} while it ran" if now else "its directory was deleted"
         self.verdict = Verdict("failed", what, time.monotonic(), asked=False, gone=True)
 
-    def _read(self, judged: bool = True) -> bool:
+    def _read(self, judged: bool = True, seconds: float = math.inf) -> bool:
         """Takes in what the files have gained; returns whether there was anything.
 
         Args:
             judged: Apply the rules after each row, so that what they find does not depend on how many came
                 at a time.
+            seconds: After so many, what is left waits for the next time: stop requests come in between.
         """
-        news = False
+        news, until = False, time.monotonic() + seconds
         sizes = tuple(path.stat().st_size if path.exists() else 0 for path in self._grown_by_trainer())
         if sizes != self.sizes:
             self.grew, self.sizes = time.monotonic(), sizes
@@ -195,6 +199,8 @@ class Supervisor:
                     self._apply_rules(known)
             if judged and not rows:
                 self._apply_rules(known)
+            if time.monotonic() > until:
+                break
         return news
 
     def _grown_by_trainer(self) -> list[Path]:
