@@ -147,7 +147,6 @@ class _Progress:
         self.looked = time.monotonic()
         quiet = round(self.looked - max(self.began, self.back.grew))
         why = f"nothing new for {quiet} s" if answered else f"no answer ({self.back.error})"
-        if left:
-            news = "" if left < lacking else f", {why}"
-            self.told(f"{self.back.run.id}: W&B has {rows - left} of {rows} rows{news}")
-        return bool(left) and quiet > QUIET_SECONDS
+        news = "" if left < lacking else f", {why}"
+        self.told(f"{self.back.run.id}: W&B has {rows - left} of {rows} rows{news}")
+        return quiet > QUIET_SECONDS
