@@ -17,6 +17,7 @@ from typing import Any
 
 import psutil
 
+from rl_cli.core.errors import RlCliError
 from rl_cli.core.processes import TREE, ProcessIdentity, python_module
 from rl_cli.runs import children
 from rl_cli.runs.launch import attach_run, stop_run
@@ -50,6 +51,21 @@ def bystander() -> Iterator[subprocess.Popen[bytes]]:
     finally:
         process.kill()
         process.wait()
+
+
+def bystander_pid() -> int:
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):  # processes of others come, go and become zombies meanwhile
+            if BYSTANDER in process.cmdline():
+                return process.pid
+    raise AssertionError("there is no bystander")
+
+
+def is_deaf(run: RunDir) -> bool:
+    """Whether its trainer ignores SIGTERM by now."""
+    status = Path(f"/proc/{identity(run, 'trainer').pid}/status").read_text()
+    [ignored] = [line.split()[1] for line in status.splitlines() if line.startswith("SigIgn:")]
+    return bool(int(ignored, 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def kill(run: RunDir, process: str, number: int = signal.SIGKILL) -> None:
@@ -86,6 +102,38 @@ def stop_then_now(run: RunDir) -> None:
     stop_run(run, "user", "enough", wait=False)
     until_state(run, "stopping")
     stop_now(run)
+
+
+def stop_twice(run: RunDir) -> None:
+    stop(run)
+    stop(run)
+
+
+def kill_supervisor_while_stopping(run: RunDir) -> None:
+    stop_run(run, "user", "enough", wait=False)
+    until_state(run, "stopping")
+    kill_supervisor(run)
+    stop_now(run)
+
+
+def suspend_the_trainer(run: RunDir) -> None:
+    kill(run, "trainer", signal.SIGSTOP)
+
+
+def attach_three_times_at_once(run: RunDir) -> None:
+    def attach() -> None:
+        with suppress(RlCliError):  # another one was faster
+            attach_run(run)
+
+    kill_supervisor(run)
+    threads = [threading.Thread(target=attach) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    until_state(run, "running")
+    assert [e["kind"] for e in run.events()].count("attached") == 1
+    stop(run)
 
 
 def stop_twice_at_once(run: RunDir) -> None:
@@ -151,14 +199,13 @@ def processes_that_are(run: RunDir, **changes: Any) -> dict[str, Any]:
 def restart_the_machine(run: RunDir) -> None:
     """Its pids belong to others afterwards, started in the same hundredth of a second."""
     kill_both(run)
-    other = ProcessIdentity.of(next(p.pid for p in psutil.process_iter() if BYSTANDER in p.cmdline()))
+    other = ProcessIdentity.of(bystander_pid())
     edit_state(run, **processes_that_are(run, pid=other.pid, started=other.started, boot=str(uuid.uuid4())))
 
 
 def reuse_pids(run: RunDir) -> None:
     kill_both(run)
-    other = next(p.pid for p in psutil.process_iter() if BYSTANDER in p.cmdline())
-    edit_state(run, **processes_that_are(run, pid=other))
+    edit_state(run, **processes_that_are(run, pid=bystander_pid()))
 
 
 def set_the_clock_back(run: RunDir) -> None:
@@ -202,6 +249,15 @@ def delete_while_it_runs(run: RunDir) -> None:
     copy_of(run, copy)
     shutil.rmtree(run.path, ignore_errors=True)
     shutil.rmtree(run.path, ignore_errors=True)
+    run.path = copy
+
+
+def remove_the_home_while_it_runs(run: RunDir) -> None:
+    """What it said last is kept for the test to look at."""
+    copy = run.home.with_name("kept") / "runs" / run.id
+    copy_of(run, copy)
+    for _ in range(2):
+        shutil.rmtree(run.home, ignore_errors=True)
     run.path = copy
 
 

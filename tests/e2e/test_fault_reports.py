@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +13,8 @@ import pytest
 
 from rl_cli.runs.launch import stop_run
 from rl_cli.runs.store import list_runs
+from rl_cli.runs.times import seconds_of
 from tests.e2e import faults
-from tests.e2e.cli import rl_cli
 from tests.runs.kit import end_all, identity, start, steps, until, until_over, until_state
 
 GOES_ON = [steps(600, every=0.05)]
@@ -58,7 +59,9 @@ def test_ops_06_a_trainer_that_writes_no_steps_is_told_with_its_last_step_and_th
     run = start(runs, [steps(3), {"stall": True}], {"stall_seconds": 4})
     until_state(run, "running")
     until(lambda: run.state()["step"] == 3)
-    assert rl_cli("runs", "show", run.id, "--json").rows()[0]["state"] in ("running", "failed")
+    early = run.state()["state"]
+    quiet = time.time() - (seconds_of(run.metrics()[-1]["time"]) or 0)
+    assert quiet >= 4 or early == "running"  # before the limit nothing else is right
     state = until_over(run)
     assert (state["state"], state["rule"], state["step"]) == ("failed", "stalled", 3)
     age = re.search(r"for (\d+) s", state["reason"])

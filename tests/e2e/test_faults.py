@@ -34,6 +34,7 @@ A_MOMENT = [steps(60, every=0.05)]
 FAMILY = [{"child": 600}, {"setsid": 600}, *GOES_ON]
 DEAF = [steps(2), {"child": 600}, {"setsid": 600}, {"stall": "deaf"}]
 SAVES = {"play": GOES_ON, "on_stop": [{"checkpoint": 3}]}
+HANGS = [{"delay": 600}]
 LOADS = [{"delay": 600}, {"ready": True}]
 
 
@@ -107,6 +108,23 @@ ROWS = {
     "two stops at once": Row(GOES_ON, K.stop_twice_at_once, "stopped", "user: enough"),
     "stopped as it ends": Row([steps(20, every=0.05)], K.stop_as_it_ends, "finished", "played to its end"),
     "stopped, suspended": Row(FAMILY, K.suspend_the_supervisor_and_stop, "stopped", "user: enough"),
+    "stopped in sft": Row([{"phase": "sft"}, *HANGS], K.stop_twice, "stopped", "user: enough"),
+    "stopped in evaluation": Row([{"phase": "evaluation"}, *HANGS], K.stop_twice, "stopped", "user: enough"),
+    "stopped in saving": Row([{"phase": "saving"}, *HANGS], K.stop_twice, "stopped", "user: enough"),
+    "stopped, then now, saving": Row(
+        {"play": GOES_ON, "on_stop": HANGS}, K.stop_then_now, "stopped", "user: enough"
+    ),
+    "stopping, supervisor killed": Row(
+        DEAF,
+        K.kill_supervisor_while_stopping,
+        "stopped",
+        "user: enough",
+        health={"stop_grace_seconds": 600},
+    ),
+    "trainer suspended": Row(
+        GOES_ON, K.suspend_the_trainer, "failed", "no progress", health={"stall_seconds": 2}
+    ),
+    "taken over by three at once": Row(GOES_ON, K.attach_three_times_at_once, "stopped", "user: enough"),
     # The machine.
     "restarted": Row(GOES_ON, K.restart_the_machine, "lost", "the machine was restarted while it ran"),
     "pids reused": Row(GOES_ON, K.reuse_pids, "lost", "is gone, and so is the trainer"),
@@ -121,6 +139,7 @@ ROWS = {
     "moved, over": Row([steps(3)], K.move_after_the_end, "finished", "played to its end"),
     "deleted": Row(FAMILY, K.delete_while_it_runs, "lost", "this is a copy of"),
     "deleted, with W&B": Row(GOES_ON, K.delete_while_it_runs, "lost", "this is a copy of", wandb="offline"),
+    "home removed": Row(FAMILY, K.remove_the_home_while_it_runs, "lost", "this is a copy of"),
     "copied": Row(GOES_ON, K.copy_while_it_runs, "stopped", "user: enough"),
     "copied to another host": Row(GOES_ON, K.copy_to_another_host, "stopped", "user: enough"),
     # Starts that come to nothing.
@@ -155,6 +174,8 @@ def test_a_run_comes_to_the_right_end_whatever_happens(
             until(lambda: wanted in run.state()["processes"])
         if row.at == "running" and row.play in (GOES_ON, FAMILY, DEAF, A_MOMENT):
             until(run.metrics)
+        if row.play is DEAF:
+            until(lambda: faults.is_deaf(run))
         if row.wandb == "live":
             until(lambda: server.runs and server.only_run().rows)
         row.fault(run)
