@@ -35,6 +35,7 @@ from rl_cli.runs.progress import OF_TRAINER, Progress, Reader
 from rl_cli.runs.recent_samples import RecentSamples
 from rl_cli.runs.room import RoomWatch
 from rl_cli.runs.run_dir import RunDir, asked_by
+from rl_cli.runs.run_limits import limits_of
 from rl_cli.runs.settle import end_leftovers
 from rl_cli.runs.state_file import StateWriter, is_over
 from rl_cli.runs.times import now_text, seconds_of
@@ -42,7 +43,6 @@ from rl_cli.runs.tracking_children import TrackingChildren
 from rl_cli.runs.verdict import Verdict, ending
 from rl_cli.runs.workers import TERMINATE_SECONDS, Workers
 from rl_cli.spending.gate import RunSpending
-from rl_cli.spending.rates import Rate
 
 WAKE_SECONDS = 0.2
 HEARTBEAT_SECONDS = 2.0
@@ -342,27 +342,6 @@ class Supervisor:
             write_report(self.run)
         except Exception:  # the run's end does not depend on it, and `runs report` tries again
             traceback.print_exc()
-
-
-def limits_of(config: Any, rate: Rate, total_steps: int | None = None) -> health.Limits:
-    """The config's bounds, as the rules take them, with what an hour of the run takes."""
-    section = config.health
-    return health.Limits(
-        stall_seconds=section.stall_seconds,
-        no_signal_batches=section.no_signal_batches,
-        target_accuracy=section.target_accuracy,
-        plateau_patience=section.plateau_patience,
-        max_hours=config.budget.max_hours,
-        max_gpu_hours=config.budget.max_gpu_hours,
-        max_dollars=config.budget.max_dollars,
-        gpus=rate.gpus,
-        gpu_hour=rate.gpu_hour or 0.0,
-        deadline=seconds_of(config.budget.deadline),
-        batch_size=config.grpo.batch_size,
-        total_steps=total_steps or config.grpo.steps,
-        checkpoint_every=config.grpo.checkpoint_every if config.backend.name == "trl" else None,
-        alerts=section.alerts,
-    )
 
 
 def main(folder: str, attach: bool = False) -> int:
