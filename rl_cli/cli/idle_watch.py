@@ -92,13 +92,13 @@ class IdleWatch:
         decision, over = watched.decision, watched.outcome.why == "end"
         if decision is not None:
             text = await asyncio.to_thread(end_answer, run, decision) if over else None
-            text = f"{run.id}: {text or decision.message or decision.reason}"
+            text = text or decision.message or decision.reason
         elif over:
             text = await asyncio.to_thread(self._ending, run)
         else:
             return
         if over:
             self.told.add(run.id)
-        self._conversation.display.notice(text)
+        self._conversation.display.notice(f"{run.id}: {text}" if decision is not None else text)
         with suppress(OSError):  # it was said; that it is not on record does no more harm
             self._conversation.assistant.session.record("message", message=assistant(text))
