@@ -89,6 +89,7 @@ class DueChecks:
         Args:
             hold: It is due again at once if this process dies before `settled`.
         """
+        self.seconds_left()  # makes an anchor where one is needed
         with self._locked():
             state, now = self.run.state(), self.clock.now()
             taken = self._taken(state)
