@@ -79,9 +79,9 @@ class Follower:
 
     @cached_property
     def sft_steps(self) -> int | None:
-        """Planned steps of the warm start; None where nobody knows."""
+        """Most steps that the warm start may take; None where nobody knows."""
         try:
-            steps = self.run.config_dict()["sft"]["steps"]
+            steps = self.run.config_dict()["sft"]["max_steps"]
         except (RlCliError, OSError, LookupError, TypeError, ValueError):
             return None
         return steps if isinstance(steps, int) and steps > 0 else None

@@ -164,7 +164,7 @@ def _warm_start(env: Environment, config: RunConfig, home: Path, emit: Emit) -> 
     watcher = Watcher(
         phase=lambda name: emit("phase", name=WARM_START),
         figures=lambda step, row: emit(
-            "metrics", row={"phase": "sft", "step": step, **row}, total_steps=config.sft.steps
+            "metrics", row={"phase": "sft", "step": step, **row}, total_steps=config.sft.max_steps
         ),
         event=emit,
         should_stop=lambda: False,
