@@ -117,11 +117,12 @@ class NoDecision(Exception):
     Args:
         why: One line for a person.
         said: What it said to the person instead, in prose; at the end of a run that is an answer too.
+        acts: It called other tools instead.
     """
 
-    def __init__(self, why: str, said: str = "") -> None:
+    def __init__(self, why: str, said: str = "", acts: bool = False) -> None:
         super().__init__(why)
-        self.said = said
+        self.said, self.acts = said, acts
 
 
 Judge = Callable[[str], Awaitable[Decision]]

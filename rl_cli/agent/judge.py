@@ -91,7 +91,9 @@ class ModelJudge:
         if decision is None:
             log.debug("no decision: %.500s", completion.message)
             said = read_prose(completion.message)
-            raise NoDecision(f"{self._policy.name} did not answer with a decision", said)
+            calls = completion.message.get("tool_calls") or []
+            acts = bool(calls) and not any(map(_is_decide, calls))
+            raise NoDecision(f"{self._policy.name} did not answer with a decision", said, acts)
         return decision
 
 

@@ -54,7 +54,7 @@ async def _chat(flags: Flags, plain: bool) -> int:
                 _greet(conversation, bool(flags.session))
                 home, state = conversation.assistant.home, conversation.assistant.state
                 watch = RunWatch(home, lambda: state.get("run_id"))
-                typed = EditedInput(home, lambda: watch.line) if edited else PlainInput(lines)
+                typed = EditedInput(home, lambda: watch.named_line) if edited else PlainInput(lines)
                 try:
                     code = await ChatLoop(conversation, display, typed, watch).run()
                 finally:

@@ -41,6 +41,11 @@ class RunWatch:
         self._follower: Follower | None = None
         self._news: list[dict[str, Any]] = []
 
+    @property
+    def named_line(self) -> str:
+        """The same with the run's id."""
+        return f"{self.run_id}  {self.line}" if self.line else ""
+
     def take_news(self) -> list[dict[str, Any]]:
         """The alerts, and ends of runs, since the last call: events (see `Follower`) with the `run`'s id."""
         news, self._news = self._news, []
@@ -75,7 +80,7 @@ class RunWatch:
             if alert or (event.get("kind") == "state" and follower.over):
                 self._news.append({**event, "run": run.id})
         line = run_line(str(follower.state["state"]), follower.progress, follower.sft_steps)
-        self.line = "" if follower.over else f"{run.id}  {line}"
+        self.line = "" if follower.over else line
         self.run_id = None if follower.over else run.id
         if follower.over:
             self._follower = None

@@ -87,7 +87,8 @@ async def decide(
         the end of a run that no model judges.
 
     Where the model cannot be asked, the rules decide, and the log says so. At the end there is nothing to
-    decide: what a model says then is its answer however it says it, and where it says nothing we do.
+    decide: what a model says then is its answer however it says it, and where it says nothing we do. A model
+    that calls other tools instead goes on in its conversation.
     """
     checks, begun = DueChecks(run), SystemClock().now()
     try:
@@ -137,10 +138,12 @@ async def _call(judge: Judge, text: str) -> Decision | NoDecision:
 
 
 def _last_words(run: RunDir, answer: Decision | NoDecision) -> Decision:
-    """The decision at the end of a run; its message is never empty."""
+    """The decision at the end of a run; without a message only where the model wants to act first."""
     if isinstance(answer, Decision):
         return replace(answer, what="continue", message=answer.message or _composed(run))
     reason = f"the run is at its end (no decision: {answer})"
+    if answer.acts:
+        return Decision("continue", reason, by=RULES)
     message = answer.said or f"{_composed(run)}\nrl-cli wrote this, not the model: {answer}."
     return Decision("continue", reason, message, RULES)
 

@@ -105,7 +105,8 @@ def test_the_block_says_what_matters() -> None:
 @pytest.mark.parametrize("columns", [20, 47, 80, 200])
 def test_a_frame_fits_the_terminal_and_obeys_nobody(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "get_terminal_size", lambda *_: os.terminal_size((columns, 10)))
-    monkeypatch.delenv("COLUMNS", raising=False)
+    for name in ("COLUMNS", "LINES"):  # readline sets them where a test before this one has loaded it
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NO_COLOR", "1")
     out = io.StringIO()
     live = LiveBlock(out)
@@ -142,7 +143,8 @@ def test_frames_replace_each_other_below_what_stays() -> None:
 def test_a_window_that_is_being_dragged_is_painted_when_it_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     size = [100]
     monkeypatch.setattr(os, "get_terminal_size", lambda *_: os.terminal_size((size[0], 10)))
-    monkeypatch.delenv("COLUMNS", raising=False)
+    for name in ("COLUMNS", "LINES"):  # readline sets them where a test before this one has loaded it
+        monkeypatch.delenv(name, raising=False)
     out = io.StringIO()
     live = LiveBlock(out)
     line = [Piece("Ctrl-C leaves the run alone")]
