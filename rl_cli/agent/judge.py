@@ -70,7 +70,7 @@ class ModelJudge:
         """Judges a run.
 
         Args:
-            digest: See `rl_cli.runs.digest`.
+            digest: See `rl_cli.runs.checks.digest`.
 
         Raises:
             NoDecision: The model cannot be reached or paid, takes too long, or answers something else.

@@ -16,7 +16,7 @@ from rl_cli.cli.output import print_json, print_table
 from rl_cli.core.errors import RlCliError
 from rl_cli.core.extras import EXTRAS, install_command, missing_modules
 from rl_cli.core.settings import ensure_home, load_settings
-from rl_cli.runs.tracking_mode import CLOUD, has_key, key_problem, server_address
+from rl_cli.runs.supervision.tracking_mode import CLOUD, has_key, key_problem, server_address
 
 app = single()
 

@@ -12,7 +12,7 @@ from typing import Any
 from rl_cli.cli.event_lines import progress_line
 from rl_cli.cli.live_block import LiveBlock
 from rl_cli.cli.watch_view import Watched, block
-from rl_cli.runs.due_checks import DueChecks
+from rl_cli.runs.checks.due_checks import DueChecks
 from rl_cli.runs.follow import Follower
 from rl_cli.runs.state_file import LIVE
 from rl_cli.runs.times import seconds_of

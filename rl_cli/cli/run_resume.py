@@ -25,7 +25,7 @@ def resume_command(
     One whose trainer still runs is only watched over again.
     """
     from rl_cli.config.fields import read_assignments
-    from rl_cli.runs.resume import resume_run
+    from rl_cli.runs.resuming.resume import resume_run
     from rl_cli.runs.store import find_run
 
     resumed = resume_run(find_run(home(), run), read_assignments(changes or []))

@@ -29,7 +29,7 @@ def sync_command(
     It is read back; the exit code is 1 where something is still missing.
     """
     from rl_cli.runs.store import find_run
-    from rl_cli.runs.tracking_mode import has_key
+    from rl_cli.runs.supervision.tracking_mode import has_key
     from rl_cli.tracking.sync import Synced, need_sync, sync_run
 
     if not has_key():

@@ -10,7 +10,7 @@ from typing import Any
 
 from rl_cli.core.files import read_json, write_json
 from rl_cli.core.processes import ProcessIdentity
-from rl_cli.runs.clock import Moment, SystemClock, seconds_between
+from rl_cli.runs.checks.clock import Moment, SystemClock, seconds_between
 from rl_cli.runs.times import now_text, since
 
 FILE, LOCK = "monitor.json", ".monitor.lock"

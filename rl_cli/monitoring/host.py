@@ -15,9 +15,9 @@ from rl_cli.monitoring.jobs import Beat, Jobs
 from rl_cli.monitoring.live_runs import LiveRuns, is_orphan
 from rl_cli.monitoring.systemd import notify
 from rl_cli.monitoring.watching import Watched, decide, watch
-from rl_cli.runs.due_checks import NEEDS_PERSON, DueChecks
+from rl_cli.runs.checks.due_checks import NEEDS_PERSON, DueChecks
+from rl_cli.runs.checks.monitor import check_now, next_check_seconds
 from rl_cli.runs.launch import attach_run
-from rl_cli.runs.monitor import check_now, next_check_seconds
 from rl_cli.runs.outcome import is_incomplete, outcome_of
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import State, is_over

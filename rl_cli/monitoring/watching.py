@@ -14,11 +14,11 @@ from environments.policies.operator.wording import Voice
 from environments.tool_calls import first_of
 from rl_cli.core.cuts import one_line
 from rl_cli.monitoring.heartbeat import LATE_SECONDS
-from rl_cli.runs.clock import SystemClock, seconds_between
-from rl_cli.runs.digest import digest, evidence
-from rl_cli.runs.due_checks import DueChecks
+from rl_cli.runs.checks.clock import SystemClock, seconds_between
+from rl_cli.runs.checks.digest import digest, evidence
+from rl_cli.runs.checks.due_checks import DueChecks
+from rl_cli.runs.checks.monitor import LOOK_EVERY_SECONDS, CheckOutcome, OnProgress, status_of, wait_for_check
 from rl_cli.runs.launch import stop_run
-from rl_cli.runs.monitor import LOOK_EVERY_SECONDS, CheckOutcome, OnProgress, status_of, wait_for_check
 from rl_cli.runs.outcome import notes, outcome_of
 from rl_cli.runs.progress import progress_of
 from rl_cli.runs.run_dir import RunDir

@@ -14,13 +14,13 @@ from rl_cli.core.errors import BadUsage, RlCliError, WorkFailed
 from rl_cli.core.files import explain_os_error
 from rl_cli.core.processes import ProcessIdentity, kill_tree, python_module
 from rl_cli.core.settings import load_settings
-from rl_cli.runs import children
 from rl_cli.runs.backends import files_of, prepare
 from rl_cli.runs.logs import last_lines, telling_line
 from rl_cli.runs.settle import settle, write_end
 from rl_cli.runs.state_file import WATCHED, State, StateWriter, is_over, judge
 from rl_cli.runs.store import RunDir, create_run
 from rl_cli.runs.strays import stray_processes
+from rl_cli.runs.supervision import children
 from rl_cli.runs.times import now_text
 from rl_cli.spending.gate import RunSpending, reserve_run
 from rl_cli.spending.limits import Limits
@@ -108,7 +108,9 @@ def start_supervisor(run: RunDir, timeout: float = 15, attach: bool = False) -> 
         RlCliError: It did not come up: a run that was `created` is kept, as failed.
     """
     waiting = "lost" if attach else "created"
-    argv = python_module("rl_cli.runs.supervisor", str(run.path), *(["--attach"] if attach else []))
+    argv = python_module(
+        "rl_cli.runs.supervision.supervisor", str(run.path), *(["--attach"] if attach else [])
+    )
     log = run.log_path("supervisor")
     try:
         child = children.start(argv, log, cwd=run.path, env={"RL_CLI_HOME": str(run.home)}, inside=False)

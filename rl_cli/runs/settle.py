@@ -110,7 +110,7 @@ def _supervisor_is_coming(run: RunDir) -> bool:
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             words = process.cmdline()
-            if "rl_cli.runs.supervisor" in words and str(run.path) in words:
+            if "rl_cli.runs.supervision.supervisor" in words and str(run.path) in words:
                 return True
     return False
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from rl_cli.core.files import write_json
 from rl_cli.core.processes import kill_tree, python_module
-from rl_cli.runs import children
 from rl_cli.runs.run_dir import RunDir
-from rl_cli.runs.tracking_mode import environment_for
+from rl_cli.runs.supervision import children
+from rl_cli.runs.supervision.tracking_mode import environment_for
 from rl_cli.tracking.read_back import ReadBack
 from rl_cli.tracking.rows import Key
 from rl_cli.tracking.sync_command import segments, start_sync

@@ -7,7 +7,7 @@ import socket
 import threading
 from urllib.parse import urlsplit
 
-from rl_cli.runs.tracking_mode import has_key, key_problem, server_address
+from rl_cli.runs.supervision.tracking_mode import has_key, key_problem, server_address
 from rl_cli.tracking.errors import WandbError
 
 CONNECT_SECONDS = 3.0

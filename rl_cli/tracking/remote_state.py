@@ -8,7 +8,7 @@ from typing import Any
 
 from rl_cli.core.cuts import one_line
 from rl_cli.core.files import write_atomic, write_json
-from rl_cli.runs.clock import SystemClock
+from rl_cli.runs.checks.clock import SystemClock
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import StateWriter
 from rl_cli.runs.times import duration, now_text, seconds_of, since, time_text

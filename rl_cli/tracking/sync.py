@@ -11,8 +11,8 @@ from rl_cli.core.errors import BadUsage
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import StateWriter, is_over
 from rl_cli.runs.store import list_runs
+from rl_cli.runs.supervision.tracking_mode import has_key
 from rl_cli.runs.tracking_file import is_only_played, recorded, write_tracking
-from rl_cli.runs.tracking_mode import has_key
 from rl_cli.tracking.ask import Asker
 from rl_cli.tracking.catch_up import one_round
 from rl_cli.tracking.read_back import ReadBack, conclusion

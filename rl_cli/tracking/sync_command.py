@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from rl_cli.core.processes import python_module
-from rl_cli.runs import children
 from rl_cli.runs.run_dir import RunDir
-from rl_cli.runs.tracking_mode import environment_for
+from rl_cli.runs.supervision import children
+from rl_cli.runs.supervision.tracking_mode import environment_for
 
 BOUNDS = {
     "WANDB_X_FILE_STREAM_TRANSMIT_INTERVAL": "5",

@@ -15,10 +15,10 @@ from contextlib import suppress
 
 from rl_cli.core.cuts import one_line
 from rl_cli.core.processes import ProcessIdentity, kill_tree
-from rl_cli.runs import children
 from rl_cli.runs.attempts import read_resume
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import is_over
+from rl_cli.runs.supervision import children
 from rl_cli.runs.tracking_file import how_to_sync, write_tracking
 from rl_cli.tracking.ask import Asker
 from rl_cli.tracking.catch_up import one_round

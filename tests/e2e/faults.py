@@ -19,11 +19,11 @@ import psutil
 
 from rl_cli.core.errors import RlCliError
 from rl_cli.core.processes import TREE, ProcessIdentity, python_module
-from rl_cli.runs import children
 from rl_cli.runs.launch import attach_run, stop_run
 from rl_cli.runs.settle import settle
 from rl_cli.runs.state_file import is_over
 from rl_cli.runs.store import RunDir
+from rl_cli.runs.supervision import children
 from tests.runs.kit import identity, until, until_over, until_state
 
 BYSTANDER = "import time; time.sleep(600)"
@@ -177,7 +177,7 @@ def attach_and_kill_the_trainer(run: RunDir) -> None:
 
 
 def second_supervisor(run: RunDir) -> None:
-    argv = python_module("rl_cli.runs.supervisor", str(run.path))
+    argv = python_module("rl_cli.runs.supervision.supervisor", str(run.path))
     for words in (argv, [*argv, "--attach"]):
         told = subprocess.run(words, timeout=60, check=True, capture_output=True, text=True).stdout
         assert "is held by another process" in told
@@ -308,7 +308,8 @@ def take_its_port(run: RunDir) -> None:
 
 STARTS_AND_DIES = """
 import os, sys
-from rl_cli.runs import children, supervisor
+from rl_cli.runs.supervision import children
+from rl_cli.runs.supervision import supervisor
 start = children.start
 def start_and_die(*args, **options):
     start(*args, **options)
@@ -318,13 +319,16 @@ supervisor.main(sys.argv[1])
 """
 HAS_NO_WORKER = """
 import sys
-from rl_cli.runs import backends, supervisor
+from rl_cli.runs import backends
+from rl_cli.runs.supervision import supervisor
 backends.WORKERS["replay"] = "rl_cli.training.gone"
 supervisor.main(sys.argv[1])
 """
 TRAINER_IS_NOT_FOUND = """
 import sys
-from rl_cli.runs import backends, supervisor, workers
+from rl_cli.runs import backends
+from rl_cli.runs.supervision import supervisor
+from rl_cli.runs.supervision import workers
 workers.python_module = lambda *words: ["/nowhere/python", *words]
 supervisor.main(sys.argv[1])
 """

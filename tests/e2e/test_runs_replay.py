@@ -245,11 +245,15 @@ def test_stop_before_the_supervisor_is_up(runs: Path) -> None:
     file = write_play(runs, [steps(3)])
     asked = create_run(replay_config(file), runs)
     asked.request_stop("user", "too early")
-    subprocess.run(python_module("rl_cli.runs.supervisor", str(asked.path)), timeout=90, check=True)
+    subprocess.run(
+        python_module("rl_cli.runs.supervision.supervisor", str(asked.path)), timeout=90, check=True
+    )
     assert (asked.state()["state"], asked.state()["processes"]) == ("stopped", {})
     never = create_run(replay_config(file), runs)
     assert stop_run(never, "user", "too early")["state"] == "stopped"
-    subprocess.run(python_module("rl_cli.runs.supervisor", str(never.path)), timeout=90, check=True)
+    subprocess.run(
+        python_module("rl_cli.runs.supervision.supervisor", str(never.path)), timeout=90, check=True
+    )
     assert (never.state()["state"], never.metrics()) == ("stopped", [])
 
 
@@ -323,7 +327,9 @@ def test_a_supervisor_that_is_told_to_end_stops_the_run(runs: Path) -> None:
 def test_a_supervisor_that_fails_says_so_and_leaves_nothing_running(runs: Path) -> None:
     run = create_run(replay_config(write_play(runs, [*TAIL])), runs)
     (run.path / "metrics.jsonl").mkdir()  # it cannot be read
-    subprocess.run(python_module("rl_cli.runs.supervisor", str(run.path)), timeout=60, check=False)
+    subprocess.run(
+        python_module("rl_cli.runs.supervision.supervisor", str(run.path)), timeout=60, check=False
+    )
     state = run.state()
     assert state["state"] == "failed"
     assert "metrics.jsonl" in state["reason"]
@@ -333,7 +339,9 @@ def test_a_supervisor_that_fails_says_so_and_leaves_nothing_running(runs: Path) 
 def test_a_run_yaml_that_cannot_be_used_is_a_failed_run(runs: Path) -> None:
     run = create_run(replay_config("demo"), runs)
     (run.path / "run.yaml").write_text("environment: {name: 7}\n")
-    subprocess.run(python_module("rl_cli.runs.supervisor", str(run.path)), timeout=60, check=False)
+    subprocess.run(
+        python_module("rl_cli.runs.supervision.supervisor", str(run.path)), timeout=60, check=False
+    )
     assert run.state()["state"] == "failed"
 
 
@@ -470,7 +478,7 @@ def test_a_run_plays_what_its_file_held_when_it_was_made(runs: Path) -> None:
     config = prepare(replay_config(file))
     run = create_run(config, runs, files_of(config))
     file.write_text("- crash: another play\n")
-    subprocess.run(python_module("rl_cli.runs.supervisor", str(run.path)), timeout=60, check=True)
+    subprocess.run(python_module("rl_cli.runs.supervision.supervisor", str(run.path)), timeout=60, check=True)
     assert (run.state()["state"], run.state()["step"]) == ("finished", 3)
     assert run.config().backend.file == str(file)
     trained = {**run.summary(), "backend": "trl"}

@@ -13,7 +13,7 @@ import pytest
 from environments.agent_loop import AssistantMessage, StopReason
 from rl_cli.agent.assistant import TurnResult
 from rl_cli.agent.session_store import new_session, open_session
-from rl_cli.runs.due_checks import DueChecks
+from rl_cli.runs.checks.due_checks import DueChecks
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.store import list_runs
 from tests.agent.talk import check_well_formed, talking

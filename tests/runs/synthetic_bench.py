@@ -9,7 +9,7 @@ from statistics import median
 
 from rl_cli.runs.health import AlertGate, Limits, inspect, view_of
 from rl_cli.runs.progress import Progress
-from rl_cli.runs.synthetic import FAILURES, checks, failing, healthy
+from rl_cli.runs.synthetic.failures import FAILURES, checks, failing, healthy
 
 
 def delay(kind: str, seed: int) -> int | None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from rl_cli.runs import room
 from rl_cli.runs.health import AlertGate, Finding
 from rl_cli.runs.recent_samples import KEPT, RecentSamples
-from rl_cli.runs.room import EVERY_SECONDS, RoomWatch
 from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.supervision import room
+from rl_cli.runs.supervision.room import EVERY_SECONDS, RoomWatch
 
 WARNING = Finding("kl_high", "KL is 2", "lower it")
 CRITICAL = Finding("kl_high", "KL is 9", "stop", severity="critical")

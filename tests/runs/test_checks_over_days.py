@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rl_cli.core.files import read_json, write_json
-from rl_cli.runs.due_checks import DueChecks
+from rl_cli.runs.checks.due_checks import DueChecks
 from rl_cli.runs.store import RunDir, runs_folder
 from tests.runs.fake_clock import FakeClock, running
 

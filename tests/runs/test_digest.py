@@ -12,7 +12,7 @@ from environments.policies.endpoints.token_estimate import request_tokens
 from rl_cli.agent.judge import DECIDE, judge_request, read_decision
 from rl_cli.core.files import append_jsonl, write_json
 from rl_cli.core.messages import assistant, tool_call
-from rl_cli.runs.digest import digest
+from rl_cli.runs.checks.digest import digest
 from rl_cli.runs.run_dir import RunDir
 from tests.runs.fake_clock import FakeClock, running
 

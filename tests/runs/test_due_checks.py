@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rl_cli.core.files import read_json, write_json
-from rl_cli.runs.due_checks import DueChecks
+from rl_cli.runs.checks.due_checks import DueChecks
 from rl_cli.runs.store import RunDir, create_run
 from rl_cli.runs.times import time_text
 from tests.runs.kit import replay_config

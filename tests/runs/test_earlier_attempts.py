@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from rl_cli.core.errors import BadUsage
-from rl_cli.runs.due_checks import DueChecks
+from rl_cli.runs.checks.due_checks import DueChecks
+from rl_cli.runs.checks.monitor import status_of
 from rl_cli.runs.launch import start_run
-from rl_cli.runs.monitor import status_of
 from rl_cli.runs.progress import progress_of
-from rl_cli.runs.resume import resume_run
+from rl_cli.runs.resuming.resume import resume_run
 from tests.runs.kit import replay_config, start, steps, until_over
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from rl_cli.core.files import write_json
 from rl_cli.core.processes import ProcessIdentity
-from rl_cli.runs.children import Adopted
-from rl_cli.runs.held_folder import HeldFolder
 from rl_cli.runs.place import is_copy, place_of
-from rl_cli.runs.ports import Port
 from rl_cli.runs.settle import settle
 from rl_cli.runs.state_file import read_state
 from rl_cli.runs.store import RunDir, create_run
+from rl_cli.runs.supervision.children import Adopted
+from rl_cli.runs.supervision.held_folder import HeldFolder
+from rl_cli.runs.supervision.ports import Port
 from rl_cli.runs.times import since, time_text
 from tests.runs.kit import replay_config
 
@@ -86,7 +86,7 @@ def test_a_run_whose_maker_is_gone_was_never_started(home: Path) -> None:
     made_by(run, ProcessIdentity.current(), 20)
     assert settle(run)["state"] == "created"
     made_by(run, maker, 20)
-    words = [sys.executable, "-c", "input()", "rl_cli.runs.supervisor", str(run.path)]
+    words = [sys.executable, "-c", "input()", "rl_cli.runs.supervision.supervisor", str(run.path)]
     coming = subprocess.Popen(words, stdin=subprocess.PIPE)
     assert settle(run)["state"] == "created"
     coming.communicate()

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from rl_cli.cli.run_plots import print_plots
 from rl_cli.core.files import append_jsonl
+from rl_cli.runs.checks.digest import digest
 from rl_cli.runs.curves import LARGEST, Curves, as_figure, as_step, mean_of
-from rl_cli.runs.digest import digest
 from rl_cli.runs.health import inspect
 from rl_cli.runs.metric_names import common_row
 from rl_cli.runs.outcome import text_summary

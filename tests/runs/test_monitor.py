@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from rl_cli.runs.checks.monitor import next_check_seconds, progress, wait_for_check
 from rl_cli.runs.follow import Follower
 from rl_cli.runs.launch import stop_run
-from rl_cli.runs.monitor import next_check_seconds, progress, wait_for_check
 from tests.runs.kit import start, steps, until_over, until_state, until_step
 
 LEARNS = {"reward/mean": [0.2, 0.8]}

@@ -16,8 +16,8 @@ from rl_cli.core.errors import BadUsage, Refused, RlCliError
 from rl_cli.runs import checkpoints
 from rl_cli.runs.launch import stop_run
 from rl_cli.runs.progress import Progress, Reader
-from rl_cli.runs.resume import resume_run
-from rl_cli.runs.resume_plan import last_good, make_plan
+from rl_cli.runs.resuming.plan import last_good, make_plan
+from rl_cli.runs.resuming.resume import resume_run
 from rl_cli.runs.store import RunDir
 from rl_cli.spending.ledger import Ledger
 from tests.runs.kit import identity, start, steps, until_over, until_state, until_step

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from rl_cli.runs import checkpoints
-from rl_cli.runs.resume import put_back
-from rl_cli.runs.resume_plan import make_plan
+from rl_cli.runs.resuming.plan import make_plan
+from rl_cli.runs.resuming.resume import put_back
 from rl_cli.runs.store import RunDir, create_run
 from rl_cli.runs.times import now_text
 from tests.runs.kit import replay_config

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rl_cli.runs.health import inspect
-from rl_cli.runs.synthetic import FAILURES, HARD, checks, failing, healthy
+from rl_cli.runs.synthetic.failures import FAILURES, HARD, checks, failing, healthy
 from tests.runs.synthetic_bench import alarms, delay
 
 

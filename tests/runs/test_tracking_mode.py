@@ -8,8 +8,8 @@ from rl_cli.cli.run_details import show_run
 from rl_cli.core.files import write_json
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.store import create_run
+from rl_cli.runs.supervision.tracking_mode import environment_for, wanted_mode
 from rl_cli.runs.tracking_file import disagreements, read_tracking, tracking_facts
-from rl_cli.runs.tracking_mode import environment_for, wanted_mode
 from tests.runs.kit import identity, replay_config, start, steps, until, until_over, until_state, until_step
 
 MODES = ("auto", "live", "online", "offline", "off")

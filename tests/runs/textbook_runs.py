@@ -1,4 +1,4 @@
-"""Textbook curves, apart from rl_cli.runs.synthetic: rises, steps, falls and flat lines with normal noise."""
+"""Textbook curves, apart from our own generator: rises, steps, falls and flat lines with normal noise."""
 
 from __future__ import annotations
 

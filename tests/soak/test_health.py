@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rl_cli.runs.synthetic import FAILURES, HARD
+from rl_cli.runs.synthetic.failures import FAILURES, HARD
 from tests.runs import textbook_runs
 from tests.runs.synthetic_bench import alarms, delay, most_likely_below, seconds_per_check, table
 

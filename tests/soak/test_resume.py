@@ -12,7 +12,7 @@ import pytest
 from rl_cli.config.edit import resolve
 from rl_cli.core.processes import ProcessIdentity
 from rl_cli.runs.launch import start_run
-from rl_cli.runs.resume import resume_run
+from rl_cli.runs.resuming.resume import resume_run
 from rl_cli.runs.run_dir import RunDir
 from tests.runs.kit import identity, until, until_over
 from tests.training.test_resume import assert_same

@@ -10,8 +10,8 @@ from rl_cli.core.files import write_json
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import StateWriter
 from rl_cli.runs.store import create_run
+from rl_cli.runs.supervision.tracking_mode import wanted_mode
 from rl_cli.runs.tracking_file import tracking_notes
-from rl_cli.runs.tracking_mode import wanted_mode
 from rl_cli.tracking.sync import need_sync
 from tests.e2e.cli import rl_cli
 from tests.runs.kit import replay_config

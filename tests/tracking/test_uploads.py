@@ -14,12 +14,12 @@ import psutil
 import pytest
 
 from rl_cli.core.files import write_json
-from rl_cli.runs import children
 from rl_cli.runs.clean import find_leftovers, remove
-from rl_cli.runs.resume import resume_run
+from rl_cli.runs.resuming.resume import resume_run
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.store import create_run
 from rl_cli.runs.strays import stray_processes
+from rl_cli.runs.supervision import children
 from rl_cli.runs.tracking_file import disagreements, in_words, tracking_facts, tracking_notes
 from rl_cli.tracking.sync import sync_run
 from tests.e2e.cli import command, rl_cli

@@ -17,8 +17,8 @@ from environments.base import Task
 from rl_cli.config.edit import resolve
 from rl_cli.core.errors import BadUsage
 from rl_cli.core.processes import python_module
-from rl_cli.runs.resume import put_back
-from rl_cli.runs.resume_plan import make_plan
+from rl_cli.runs.resuming.plan import make_plan
+from rl_cli.runs.resuming.resume import put_back
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.store import create_run
 from rl_cli.runs.times import now_text

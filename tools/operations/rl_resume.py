@@ -20,7 +20,7 @@ def _find(context: CallContext, run_id: str | None) -> Any:
 def _estimate(context: CallContext, arguments: dict[str, Any]) -> Estimate:
     """What the rest of the run would take."""
     from rl_cli.core.settings import home, load_settings
-    from rl_cli.runs.resume_plan import make_plan
+    from rl_cli.runs.resuming.plan import make_plan
     from rl_cli.runs.settle import settle
     from rl_cli.runs.state_file import is_over
     from rl_cli.spending.estimates import estimate_run
@@ -55,7 +55,7 @@ async def rl_resume_training(
             the sections evaluation, tracking, health and budget. Anything else needs a new run.
     """
     from rl_cli.runs.launch import stop_run
-    from rl_cli.runs.resume import resume_run
+    from rl_cli.runs.resuming.resume import resume_run
 
     run = _find(context, run_id)
     session = context.task_id if context.caller == "chat" else None

@@ -65,7 +65,7 @@ async def rl_start_training(context: CallContext, watch: bool = False) -> dict[s
     from rl_cli.config.machine import can_train
     from rl_cli.core.settings import ensure_home, home, load_settings
     from rl_cli.runs.launch import start_run, stop_run
-    from rl_cli.runs.tracking_mode import wanted_mode
+    from rl_cli.runs.supervision.tracking_mode import wanted_mode
     from rl_cli.spending.estimates import budget_warning
 
     config = current_draft(context).config
@@ -118,7 +118,7 @@ async def rl_check_status(
         wait: Wait for something to judge rather than answer at once.
         decision: What the last check led you to decide, with its figures; kept in the run's report.
     """
-    from rl_cli.runs.monitor import status_of
+    from rl_cli.runs.checks.monitor import status_of
     from rl_cli.tracking.watcher import refresh, watching
 
     run = _find(context, run_id)
@@ -133,8 +133,8 @@ async def rl_check_status(
 
 async def _waited(context: CallContext, run: RunDir) -> dict[str, Any]:
     """A run's status at the next check that is for the conversation to judge."""
-    from rl_cli.runs.due_checks import DueChecks
-    from rl_cli.runs.monitor import status_of, wait_for_check
+    from rl_cli.runs.checks.due_checks import DueChecks
+    from rl_cli.runs.checks.monitor import status_of, wait_for_check
 
     if context.judge:
         found = await _watched(context, context.judge, run)
@@ -151,7 +151,7 @@ async def _waited(context: CallContext, run: RunDir) -> dict[str, Any]:
 async def _watched(context: CallContext, judge: Judge, run: RunDir) -> dict[str, Any]:
     """Waits through the checks that `judge` judges; at the end its words to the person end the turn."""
     from rl_cli.monitoring.watching import end_answer, watch
-    from rl_cli.runs.monitor import status_of
+    from rl_cli.runs.checks.monitor import status_of
 
     watched = await watch(run, judge, "assistant", context.interrupted, context.on_progress)
     outcome, decision = watched.outcome, watched.decision

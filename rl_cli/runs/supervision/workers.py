@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from rl_cli.core.processes import ProcessIdentity, kill_tree, python_module
-from rl_cli.runs import children
 from rl_cli.runs.backends import WORKERS, helpers_of
 from rl_cli.runs.logs import error_line, last_lines, telling_line
-from rl_cli.runs.ports import Port
 from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.supervision import children
+from rl_cli.runs.supervision.ports import Port
 
 TERMINATE_SECONDS = 5.0
 """How long a process may take to end after SIGTERM."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rl_cli.runs.clock import Moment, seconds_between
+from rl_cli.runs.checks.clock import Moment, seconds_between
 
 MOVED_SECONDS = 1.0
 """A wall clock that is off by more was set."""

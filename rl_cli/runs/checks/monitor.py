@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rl_cli.core.files import read_jsonl
-from rl_cli.runs.due_checks import DueChecks
+from rl_cli.runs.checks.due_checks import DueChecks
 from rl_cli.runs.follow import Follower
 from rl_cli.runs.progress import Progress, progress_of
 from rl_cli.runs.run_dir import RunDir

@@ -11,9 +11,9 @@ from typing import Any
 from environments.policies.endpoints.token_estimate import ASCII_PER_TOKEN, text_tokens
 from rl_cli.core.cuts import one_line
 from rl_cli.core.json_text import repair_surrogates
+from rl_cli.runs.checks.due_checks import DueChecks
+from rl_cli.runs.checks.monitor import Why
 from rl_cli.runs.curves import Curve
-from rl_cli.runs.due_checks import DueChecks
-from rl_cli.runs.monitor import Why
 from rl_cli.runs.outcome import notes, outcome_of
 from rl_cli.runs.progress import Progress, progress_of
 from rl_cli.runs.run_dir import RunDir

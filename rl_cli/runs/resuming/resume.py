@@ -23,9 +23,9 @@ from rl_cli.core.settings import load_settings
 from rl_cli.runs import checkpoints
 from rl_cli.runs.attempts import NAME
 from rl_cli.runs.backends import prepare
-from rl_cli.runs.jsonl_cut import cut_lines
 from rl_cli.runs.launch import attach_run, start_supervisor
-from rl_cli.runs.resume_plan import Plan, goes_on, make_plan
+from rl_cli.runs.resuming.jsonl_cut import cut_lines
+from rl_cli.runs.resuming.plan import Plan, goes_on, make_plan
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.settle import settle
 from rl_cli.runs.state_file import NO_EVALUATION, StateWriter, is_over, set_reserve_aside

@@ -19,8 +19,8 @@ from typing import Any
 
 from rl_cli.core.files import read_json, write_json
 from rl_cli.core.processes import ProcessIdentity
-from rl_cli.runs.clock import Clock, Moment, SystemClock, seconds_between
-from rl_cli.runs.elapsed import Anchor, elapsed_at, holds, read_anchors, with_anchor
+from rl_cli.runs.checks.clock import Clock, Moment, SystemClock, seconds_between
+from rl_cli.runs.checks.elapsed import Anchor, elapsed_at, holds, read_anchors, with_anchor
 from rl_cli.runs.progress import is_earlier
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.times import seconds_of, time_text

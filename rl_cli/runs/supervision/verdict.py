@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rl_cli.runs import children
 from rl_cli.runs.run_dir import RunDir, asked_by
 from rl_cli.runs.state_file import ending_of
-from rl_cli.runs.workers import Workers
+from rl_cli.runs.supervision import children
+from rl_cli.runs.supervision.workers import Workers
 
 FULL_BYTES = 1_000_000
 """With less free than this, the disk is taken to be what a trainer died of."""

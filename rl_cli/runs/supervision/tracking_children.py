@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from rl_cli.core.processes import ProcessIdentity, kill_tree, python_module
-from rl_cli.runs import children
 from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.supervision import children
+from rl_cli.runs.supervision.tracking_mode import environment_for, wanted_mode
 from rl_cli.runs.tracking_file import FINAL, how_to_sync, recorded, write_tracking
-from rl_cli.runs.tracking_mode import environment_for, wanted_mode
 
 RECORD_SECONDS = 12.0
 """How long the recorder may take to end its segment once the run is over."""

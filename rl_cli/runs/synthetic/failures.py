@@ -15,7 +15,7 @@ from itertools import count
 from rl_cli.runs.health import Limits, View, view_of
 from rl_cli.runs.progress import Progress
 from rl_cli.runs.rules.view import Room
-from rl_cli.runs.synthetic_healthy import TRAINERS, SyntheticRun, healthy, scatter_of
+from rl_cli.runs.synthetic.healthy import TRAINERS, SyntheticRun, healthy, scatter_of
 
 __all__ = ["FAILURES", "HARD", "SyntheticRun", "checks", "failing", "healthy"]
 

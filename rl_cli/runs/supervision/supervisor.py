@@ -1,4 +1,4 @@
-"""The one process that owns a run: `python -P -m rl_cli.runs.supervisor RUN_DIR`, started by `launch`.
+"""The one process that owns a run: `python -P -m rl_cli.runs.supervision.supervisor RUN`; `launch` does so.
 
 It holds the run's lock for its whole life, starts the trainer and what tracks it in W&B, waits for readiness,
 applies the health rules to every new row, honours stop requests, ends what it started, and writes the end.
@@ -26,22 +26,23 @@ from rl_cli.core.errors import RlCliError
 from rl_cli.core.files import explain_os_error
 from rl_cli.core.own_process import redact_output
 from rl_cli.core.processes import kill_tree
-from rl_cli.runs import children, health
-from rl_cli.runs.clock import SystemClock
-from rl_cli.runs.held_folder import HeldFolder
+from rl_cli.runs import health
+from rl_cli.runs.checks.clock import SystemClock
 from rl_cli.runs.logs import last_lines, mask_logs
 from rl_cli.runs.place import place_of
 from rl_cli.runs.progress import OF_TRAINER, Progress, Reader
 from rl_cli.runs.recent_samples import RecentSamples
-from rl_cli.runs.room import RoomWatch
 from rl_cli.runs.run_dir import RunDir, asked_by
-from rl_cli.runs.run_limits import limits_of
 from rl_cli.runs.settle import end_leftovers
 from rl_cli.runs.state_file import StateWriter, is_over
+from rl_cli.runs.supervision import children
+from rl_cli.runs.supervision.held_folder import HeldFolder
+from rl_cli.runs.supervision.room import RoomWatch
+from rl_cli.runs.supervision.run_limits import limits_of
+from rl_cli.runs.supervision.tracking_children import TrackingChildren
+from rl_cli.runs.supervision.verdict import Verdict, ending
+from rl_cli.runs.supervision.workers import TERMINATE_SECONDS, Workers
 from rl_cli.runs.times import now_text, seconds_of
-from rl_cli.runs.tracking_children import TrackingChildren
-from rl_cli.runs.verdict import Verdict, ending
-from rl_cli.runs.workers import TERMINATE_SECONDS, Workers
 from rl_cli.spending.gate import RunSpending
 
 WAKE_SECONDS = 0.2
