@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,37 +118,45 @@ def spawn_detached(
     return ProcessIdentity(identity.pid, identity.started, identity.host, identity.boot, mark)
 
 
-def kill_tree(identity: ProcessIdentity, grace_seconds: float = 5.0) -> list[int]:
+def kill_tree(identity: ProcessIdentity, grace_seconds: float = 5.0) -> list[ProcessIdentity]:
     """Ends a process and all it started: SIGTERM, then SIGKILL for what is left after `grace_seconds`.
 
     Finds descendants by parentage, and by the mark those that were left by their parents or changed session.
     The calling process is spared. A dead or reused pid is not touched, nor is anything on another host.
 
     Returns:
-        The pids that were told to end.
+        What still runs: this process may not end it, or it hangs in the kernel.
     """
     import psutil
 
     if identity.host != socket.gethostname():
         return []
-    found: dict[int, psutil.Process] = {}
-    for process in _members(identity):
-        found[process.pid] = process
-        with contextlib.suppress(psutil.Error):
-            process.terminate()
-    left = _wait(list(found.values()), grace_seconds)
+    refused: dict[int, psutil.Process] = {}
+
+    def told(processes: Iterable[psutil.Process], word: str) -> list[psutil.Process]:
+        for process in processes:
+            try:
+                getattr(process, word)()
+            except psutil.AccessDenied:
+                refused[process.pid] = process
+            except psutil.NoSuchProcess:
+                pass
+        return [process for process in processes if process.pid not in refused]
+
+    left = _wait(told(_members(identity), "terminate"), grace_seconds)
     give_up = time.monotonic() + 10  # uninterruptible in the kernel: nothing more can be done
     # Whoever was forked meanwhile is found in the next round.
     while time.monotonic() < give_up:
-        left = list({p.pid: p for p in [*_running(left), *_members(identity)]}.values())
+        found = {p.pid: p for p in [*_running(left), *_members(identity)] if p.pid not in refused}
+        left = list(found.values())
         if not left:
             break
-        for process in left:
-            found[process.pid] = process
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-        left = _wait(left, 0.2)
-    return sorted(found)
+        left = _wait(told(left, "kill"), 0.2)
+    survivors = []
+    for process in _running([*left, *refused.values()]):
+        with contextlib.suppress(ProcessLookupError):
+            survivors.append(replace(ProcessIdentity.of(process.pid), mark=identity.mark))
+    return survivors
 
 
 def marked_processes(marks: Collection[str]) -> Iterator[tuple[ProcessIdentity, list[str]]]:

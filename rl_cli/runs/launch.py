@@ -274,6 +274,8 @@ def _end_trainer(run: RunDir, writer: StateWriter, reason: str, grace: float) ->
     deadline = time.monotonic() + grace
     while trainer.alive() and time.monotonic() < deadline:
         time.sleep(LOOK_EVERY_SECONDS)
-    kill_tree(trainer, TERMINATE_SECONDS)
+    survivors = kill_tree(trainer, TERMINATE_SECONDS)
+    if trainer.alive():  # the run is not over then, and says that it still runs
+        return
     true = judge(writer.state, run.exit("trainer"))
-    write_end(run, writer, {**true, "ended": true.get("ended") or now_text()})
+    write_end(run, writer, {**true, "ended": true.get("ended") or now_text()}, survivors)

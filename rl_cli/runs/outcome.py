@@ -12,8 +12,8 @@ from typing import Any
 from rl_cli.runs.attempt_changes import changes_in_force
 from rl_cli.runs.progress import Progress, number, progress_of
 from rl_cli.runs.run_dir import RunDir
-from rl_cli.runs.state_file import State
-from rl_cli.runs.times import duration, since
+from rl_cli.runs.state_file import State, attempt_seconds
+from rl_cli.runs.times import duration
 from rl_cli.runs.tracking_file import tracking_notes
 
 WHICH = ("untrained", "initial", "best", "final")
@@ -66,7 +66,7 @@ def outcome_of(run: RunDir, digits: int = 4) -> str:
 
 def seconds_taken(state: State) -> float | None:
     """Of all attempts together, without what lay between them; so far, where the run goes on."""
-    lasted = since(state.get("started"), state.get("ended"))
+    lasted = attempt_seconds(state)
     before = float(state.get("seconds_before") or 0.0)
     return before + lasted if lasted is not None else before or None
 
@@ -90,11 +90,11 @@ def sentence(summary: dict[str, Any], digits: int = 4, seconds: float | None = N
     Args:
         summary: As RunDir.summary() returns it.
         digits: Of the accuracies, after the point.
-        seconds: See `seconds_taken`; default: from the first start to the end.
+        seconds: See `seconds_taken`.
     """
     state, evaluation = summary["state"], summary["eval"]
     where = f"step {summary['step']}" + (f" of {summary['total_steps']}" if summary["total_steps"] else "")
-    took = duration(since(summary["started"], summary["ended"]) if seconds is None else seconds)
+    took = duration(seconds)
     change = gain(evaluation)
     reached = ""
     if change is None and evaluation["final"] is not None:

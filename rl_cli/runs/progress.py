@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from statistics import fmean, median
 from typing import Any
 
 from rl_cli.core.files import tail_jsonl
@@ -197,13 +199,11 @@ class Progress:
         rows = list(self._recent)
         if len(rows) < 2:
             return None
-        paces = finite(rows[1:], "seconds/step")
-        first, last = seconds_of(rows[0].get("time")), seconds_of(rows[-1].get("time"))
-        if paces:
-            return sum(paces) / len(paces)
-        if first is not None and last is not None:
-            return max(0.0, last - first) / (len(rows) - 1)
-        return None
+        if paces := finite(rows[1:], "seconds/step"):
+            return fmean(paces)
+        times = [seconds for row in rows if (seconds := seconds_of(row.get("time"))) is not None]
+        apart = [later - earlier for earlier, later in pairwise(times)]
+        return max(0.0, median(apart)) if apart else None  # one is off where the clock was set
 
 
 class Reader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,7 +10,8 @@ from rl_cli.core.processes import ProcessIdentity, kill_tree
 from rl_cli.runs.logs import mask_logs
 from rl_cli.runs.progress import Progress, Reader
 from rl_cli.runs.run_dir import RunDir
-from rl_cli.runs.state_file import WATCHED, State, StateWriter, is_over, read_state
+from rl_cli.runs.state_file import WATCHED, State, StateWriter, attempt_seconds, is_over, read_state
+from rl_cli.runs.strays import with_survivors
 from rl_cli.runs.times import now_text, since
 
 NEVER_STARTED_SECONDS = 60
@@ -41,9 +43,19 @@ def settle(run: RunDir) -> State:
     return true
 
 
-def write_end(run: RunDir, writer: StateWriter, true: State) -> None:
-    """Writes how a run without a supervisor ended, with all that its trainer had to say, and the report."""
-    end_leftovers(true)
+def write_end(
+    run: RunDir, writer: StateWriter, true: State, survivors: Iterable[ProcessIdentity] = ()
+) -> None:
+    """Writes how a run without a supervisor ended, with all that its trainer had to say, and the report.
+
+    Args:
+        run: The run.
+        writer: The right to write its state.
+        true: How it ended.
+        survivors: Processes of it that could not be ended.
+    """
+    known = {one.pid: one for one in [*survivors, *end_leftovers(true)]}
+    true = {**true, "reason": with_survivors(true["reason"], known.values())}
     figures: State = {}
     with suppress(OSError):  # nothing may come before the end is written
         figures = _late_figures(run, true)
@@ -65,7 +77,7 @@ def _report(run: RunDir) -> None:
 def _close_spending(run: RunDir, state: State) -> None:
     from rl_cli.spending.gate import RunSpending
 
-    took = since(state.get("started"), state.get("ended")) if state.get("processes") else 0.0
+    took = attempt_seconds(state) if state.get("processes") else 0.0
     RunSpending(run.home, run.id, state.get("spending")).close(took, lost=state["state"] == "lost")
 
 
@@ -76,11 +88,11 @@ def _sweep(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def end_leftovers(state: State) -> list[int]:
-    """Ends what the run's processes have left running; returns the pids."""
+def end_leftovers(state: State) -> list[ProcessIdentity]:
+    """Ends what the run's processes have left running; returns what could not be ended."""
     known = [*state.get("processes", {}).values(), state.get("supervisor")]
     trees = [ProcessIdentity.from_dict(one) for one in known if one]
-    return [pid for tree in trees for pid in kill_tree(tree, grace_seconds=2)]
+    return [left for tree in trees for left in kill_tree(tree, grace_seconds=2)]
 
 
 def _judged(run: RunDir, written: State) -> State:

@@ -133,7 +133,7 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("phase", "wandb_url", "rule"), _text),
     **dict.fromkeys(("created", "resumed", "started", "running_since", "ended", "heartbeat"), _time),
     **dict.fromkeys(("step", "total_steps", "attempt"), _count),
-    "seconds_before": lambda value: value is None or _number(value),
+    **dict.fromkeys(("seconds", "seconds_before"), lambda value: value is None or _number(value)),
     **dict.fromkeys(("supervisor", "creator"), lambda value: value is None or _process(value)),
     "ports": lambda value: value is None or isinstance(value, dict),
     "processes": lambda value: isinstance(value, dict) and all(map(_process, value.values())),
@@ -146,6 +146,19 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
     "last_log_lines": _list_of(str),
 }
 """Field of state.json -> whether readers can use what it holds; one that is missing reads as unknown."""
+
+
+def attempt_seconds(state: State) -> float | None:
+    """How long the current attempt has run so far; None before it has started.
+
+    Its supervisor counts on a clock that nobody sets; the wall clock decides only after its last heartbeat.
+    """
+    counted: float | None = state.get("seconds")
+    if counted is None:
+        return since(state.get("started"), state.get("ended"))
+    if state["state"] in LIVE:
+        return counted
+    return counted + (since(state.get("heartbeat"), state.get("ended")) or 0.0)
 
 
 def judge(state: State, exit_record: State | None, asked: str | None = None) -> State:

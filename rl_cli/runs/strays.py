@@ -1,9 +1,9 @@
-"""The processes of a run found by their command lines, where state.json can name none."""
+"""The processes of a run that state.json cannot name: found by their command lines, or left at its end."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -18,6 +18,17 @@ def stray_processes(run: RunDir) -> list[ProcessIdentity]:
     """What runs one of our modules for the run's directory on this machine, each with its mark."""
     here = os.path.realpath(run.path)
     return [process for folder, process, _ in ours_by_folder() if folder == here]
+
+
+def with_survivors(reason: str, survivors: Iterable[ProcessIdentity]) -> str:
+    """The reason of a run's end, with the processes of the run that could not be ended."""
+    import psutil
+
+    named = []
+    for one in survivors:
+        with suppress(psutil.Error):
+            named.append(f"pid {one.pid} ({psutil.Process(one.pid).name()})")
+    return f"{reason}; still runs, and could not be ended: {', '.join(named)}" if named else reason
 
 
 def ours_by_folder() -> Iterator[tuple[str, ProcessIdentity, list[str]]]:

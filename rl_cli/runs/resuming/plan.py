@@ -16,8 +16,7 @@ from rl_cli.runs.attempts import with_changes
 from rl_cli.runs.checkpoints import all_checkpoints
 from rl_cli.runs.retention import first_not_finite, grpo_rows
 from rl_cli.runs.run_dir import RunDir
-from rl_cli.runs.state_file import State, is_over
-from rl_cli.runs.times import since
+from rl_cli.runs.state_file import State, attempt_seconds, is_over
 from rl_cli.spending.limits import Limits
 from rl_cli.spending.rates import longest, with_run_budget
 
@@ -139,7 +138,7 @@ def make_plan(run: RunDir, state: State, changes: Mapping[str, Any]) -> tuple[Pl
             f"the figures of step {broken:.0f} were no numbers, and with nothing changed they may be again: "
             "--set grpo.learning_rate=LOWER"
         )
-    took = since(state.get("started"), state.get("ended")) if state.get("processes") else 0.0
+    took = attempt_seconds(state) if state.get("processes") else 0.0
     seconds = (state.get("seconds_before") or 0.0) + max(0.0, took or 0.0)
     path = checkpoint[1] if checkpoint else None
     return Plan(attempt + 1, step, path, {**before, **bounded}, round(seconds, 3), notes), config

@@ -146,7 +146,7 @@ def put_back(
         stage(run, plan)
     set_reserve_aside(run.path)
     fresh = dict.fromkeys(("started", "running_since", "ended", "supervisor", "heartbeat", "phase"))
-    fresh |= dict.fromkeys(("verdict", "rule", "last_log_lines", "place", "ports"))
+    fresh |= dict.fromkeys(("verdict", "rule", "last_log_lines", "place", "ports", "clock", "seconds"))
     known = {**NO_EVALUATION, **(writer.state.get("eval") or {})}
     writer.move(
         "created",

@@ -25,9 +25,8 @@ from rl_cli.core.cuts import one_line
 from rl_cli.core.errors import RlCliError
 from rl_cli.core.files import explain_os_error
 from rl_cli.core.own_process import redact_output
-from rl_cli.core.processes import kill_tree
 from rl_cli.runs import health
-from rl_cli.runs.checks.clock import SystemClock
+from rl_cli.runs.checks.clock import Moment, SystemClock, seconds_between
 from rl_cli.runs.logs import last_lines, mask_logs
 from rl_cli.runs.place import place_of
 from rl_cli.runs.progress import OF_TRAINER, Progress, Reader
@@ -35,13 +34,14 @@ from rl_cli.runs.recent_samples import RecentSamples
 from rl_cli.runs.run_dir import RunDir, asked_by
 from rl_cli.runs.settle import end_leftovers
 from rl_cli.runs.state_file import StateWriter, is_over
+from rl_cli.runs.strays import with_survivors
 from rl_cli.runs.supervision import children
 from rl_cli.runs.supervision.held_folder import HeldFolder
 from rl_cli.runs.supervision.room import RoomWatch
 from rl_cli.runs.supervision.run_limits import limits_of
 from rl_cli.runs.supervision.tracking_children import TrackingChildren
 from rl_cli.runs.supervision.verdict import Verdict, ending
-from rl_cli.runs.supervision.workers import TERMINATE_SECONDS, Workers
+from rl_cli.runs.supervision.workers import Workers
 from rl_cli.runs.times import now_text, seconds_of
 from rl_cli.spending.gate import RunSpending
 
@@ -137,7 +137,7 @@ class Supervisor:
         self.spending.adopt(owner, trainer)
         self._remember(self.tracking.adopt(known["processes"]))
         self._read(judged=False)
-        self.grew = time.monotonic() - self._silence()
+        self.grew = time.monotonic() - self._silence(Moment.from_dict(known.get("clock")))
         self.gate.remember(self.progress.current_alerts, self.progress.rows)
 
     def _watch(self) -> None:
@@ -156,10 +156,18 @@ class Supervisor:
             self._look_at_helpers()
             if self.verdict and time.monotonic() >= self.verdict.kill_at:
                 self.verdict.forced = True
-                kill_tree(trainer.identity, TERMINATE_SECONDS)
+                self.workers.end_trainer()
+                self._name_survivors(self.verdict)
             self._beat(news)
         self._follow_the_folder()
         self._read()  # its last rows are judged as the others were
+
+    def _name_survivors(self, verdict: Verdict) -> None:
+        """A trainer that cannot be ended keeps the run in `stopping`."""
+        reason = with_survivors(verdict.reason, self.workers.survivors())
+        if reason not in (verdict.reason, self.writer.state["reason"]):
+            with suppress(OSError):  # a full disk
+                self.writer.update(reason=reason)
 
     def _look_at_helpers(self) -> None:
         if self.verdict is None and (reason := self.workers.failed_helper()):
@@ -209,12 +217,22 @@ class Supervisor:
         starting = self.writer.state["state"] == "starting"
         return [self.run.path / "samples.jsonl", *([self.run.log_path("trainer")] if starting else [])]
 
-    def _silence(self) -> float:
-        """Seconds since the trainer wrote anything, by the times of what it wrote."""
+    def _silence(self, beaten: Moment | None) -> float:
+        """Seconds since the trainer wrote anything, by the times of what it wrote.
+
+        Args:
+            beaten: The last heartbeat. The wall clock may have been set since: what passed is bounded by it.
+        """
         times = [path.stat().st_mtime for path in self._grown_by_trainer() if path.exists()]
         heard = seconds_of(str(self.progress.heard))
         times += [] if heard is None else [heard]
-        return max(0.0, time.time() - max(times)) if times else 0.0
+        if not times:
+            return 0.0
+        newest, now = max(times), SystemClock().now()
+        silence = now.wall - newest
+        if beaten:
+            silence = min(silence, max(0.0, beaten.wall - newest) + seconds_between(beaten, now))
+        return max(0.0, silence)
 
     def _ready(self) -> bool:
         """Whether the trainer has loaded what it needs; takes in what it said about it."""
@@ -305,15 +323,21 @@ class Supervisor:
     def _beat(self, news: bool) -> None:
         if news or time.monotonic() - self.last_beat >= HEARTBEAT_SECONDS:
             self.last_beat = time.monotonic()
-            self.writer.beat(**self.progress.figures())
+            self.writer.beat(**self._counted(), **self.progress.figures())
             if started := self.tracking.look_after():
                 self._remember(started)
+
+    def _counted(self) -> dict[str, Any]:
+        """What this moment is on clocks that nobody sets, beside the heartbeat's time on the wall clock."""
+        seconds = round(time.monotonic() - self.began, 3)
+        return {"clock": SystemClock().now().to_dict(), "seconds": seconds}
 
     def _end(self, state: str, reason: str) -> None:
         """Ends what is left, writes the end, then what may take a moment: the report, W&B."""
         began = self.workers.trainer is not None
         took = time.monotonic() - self.began if began else 0.0
         self.workers.end()
+        reason = with_survivors(reason, self.workers.survivors())
         if not self.run.path.is_dir():
             print(f"{reason}: there is nowhere to write its end")
             end_leftovers(self.writer.state)
@@ -321,7 +345,8 @@ class Supervisor:
             return
         with suppress(OSError):  # nothing may come before the end is written
             self._read(judged=False)
-        figures: dict[str, Any] = {**self.progress.figures(), "ended": now_text(), "heartbeat": now_text()}
+        figures = {**self.progress.figures(), "ended": now_text(), "heartbeat": now_text()}
+        figures |= self._counted() if began else {}
         if state == "failed":
             figures["last_log_lines"] = last_lines(self.run.log_path(self.workers.culprit))
         self.writer.move(state, reason, **figures)

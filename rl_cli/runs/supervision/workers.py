@@ -36,6 +36,7 @@ class Workers:
         self.port: Port | None = None
         self.culprit = "trainer"
         """The process whose log says why the run failed."""
+        self._survivors: dict[int, ProcessIdentity] = {}
 
     def start(self) -> dict[str, Any]:
         """Starts the helpers, then the trainer; on a port that no other run has.
@@ -94,4 +95,17 @@ class Workers:
         """Ends whatever of them still runs, with all that they started."""
         for one in (self.trainer, *self.helpers.values()):
             if one:
-                kill_tree(one.identity, TERMINATE_SECONDS)
+                self._end(one)
+
+    def end_trainer(self) -> None:
+        """Ends the trainer, with all that it started."""
+        assert self.trainer
+        self._end(self.trainer)
+
+    def survivors(self) -> list[ProcessIdentity]:
+        """What could not be ended and still runs."""
+        return [one for one in self._survivors.values() if one.alive()]
+
+    def _end(self, process: Process) -> None:
+        """What outlives this is remembered: once its parents are gone, it may not be found again."""
+        self._survivors |= {left.pid: left for left in kill_tree(process.identity, TERMINATE_SECONDS)}
