@@ -16,7 +16,8 @@ test: $(VENV)/.dev
 	$(BIN)/python -P -m pytest -q -n $(WORKERS) --dist loadgroup --durations=15 $(TESTS)
 
 soak: $(VENV)/.soak
-	$(BIN)/python -P -m pytest -q -s -m soak $(TESTS)
+	$(BIN)/python -P -m pytest -q -rP -m "soak and waits" -n 6 --dist loadgroup $(TESTS) || [ $$? -eq 5 ]
+	$(BIN)/python -P -m pytest -q -s -m "soak and not waits" $(TESTS) || [ $$? -eq 5 ]
 
 bench: $(VENV)/.dev
 	$(BIN)/python -P -m tests.bench

@@ -14,7 +14,7 @@ from tests.wandb_server.faults import EVERY_FAULT
 from tests.wandb_server.server import WandbServer
 
 __all__ = ["runs"]
-pytestmark = pytest.mark.soak
+pytestmark = [pytest.mark.soak, pytest.mark.waits]
 MOST_SLOWER = 1.2
 """A step may take so many times what it takes without a fault."""
 EVERYWHERE = ["refused", *EVERY_FAULT]

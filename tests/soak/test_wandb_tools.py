@@ -14,7 +14,7 @@ from tests.wandb_server.server import WandbServer
 from tests.wandb_server.somebody import curve, plant_run
 from tools.dispatcher import ApprovalRequest, CallContext, Verdict, tool_specs
 
-pytestmark = pytest.mark.soak
+pytestmark = [pytest.mark.soak, pytest.mark.waits]
 RUN = {"run": "team/rl/abc123"}
 CALLS = {
     "wandb_list_runs": {"project": "team/rl"},
