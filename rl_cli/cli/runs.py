@@ -160,7 +160,7 @@ def stop_command(
     from rl_cli.cli.run_stop import stop_watched, tell_of_wait
     from rl_cli.runs.launch import is_suspended, stop_run
     from rl_cli.runs.state_file import is_over
-    from rl_cli.runs.strays import stray_processes
+    from rl_cli.runs.strays import NOT_ENDED, stray_processes
 
     found = _find(run, up_to_date=False)
     if found.id.startswith("wandb-"):
@@ -183,6 +183,8 @@ def stop_command(
     if state.get("damaged") and (left := stray_processes(found)):
         pids = ", ".join(str(one.pid) for one in left)
         raise WorkFailed(f"processes of {found.id} still run: {pids}", f"rl-cli runs stop {found.id} --now")
+    if NOT_ENDED in (state.get("reason") or ""):
+        raise WorkFailed(f"{found.id}: {state['reason']}", f"rl-cli runs clean {found.id}")
     if state["state"] not in ("finished", "stopped"):
         raise typer.Exit(1)
 

@@ -12,6 +12,8 @@ from rl_cli.runs.run_dir import RunDir
 
 OURS = "rl_cli."
 """How the names of our modules begin."""
+NOT_ENDED = "still runs, and could not be ended"
+"""Found in the reason of a run that has left something behind."""
 
 
 def stray_processes(run: RunDir) -> list[ProcessIdentity]:
@@ -28,7 +30,7 @@ def with_survivors(reason: str, survivors: Iterable[ProcessIdentity]) -> str:
     for one in survivors:
         with suppress(psutil.Error):
             named.append(f"pid {one.pid} ({psutil.Process(one.pid).name()})")
-    return f"{reason}; still runs, and could not be ended: {', '.join(named)}" if named else reason
+    return f"{reason}; {NOT_ENDED}: {', '.join(named)}" if named else reason
 
 
 def ours_by_folder() -> Iterator[tuple[str, ProcessIdentity, list[str]]]:

@@ -334,8 +334,49 @@ supervisor.main(sys.argv[1])
 """
 
 
+USES_A_WORKER = """
+import sys
+from rl_cli.runs import backends
+from rl_cli.runs.supervision import supervisor
+backends.WORKERS["replay"] = sys.argv[2]
+supervisor.main(sys.argv[1])
+"""
+STARTS_ANOTHER_USERS = """
+import subprocess, sys
+from rl_cli.training.replay_worker import helpers, main
+if __name__ == "__main__":
+    subprocess.Popen(["setpriv", "--reuid=65534", "sleep", "600"], start_new_session=True)
+    main(sys.argv[1])
+"""
+BECOMES_ANOTHER_USER = """
+import os, time
+from rl_cli.training.replay_worker import helpers
+if __name__ == "__main__":
+    os.setuid(65534)
+    time.sleep(600)
+"""
+MAY_NOT_KILL = ["setpriv", "--bounding-set=-kill", "--inh-caps=-kill"]
+"""Before a command line, as root: it and what it starts may signal processes of its own user only."""
+
+
 def supervise_with(run: RunDir, script: str) -> None:
     """Supervises a run that was created by a supervisor in which something is broken."""
     argv = [sys.executable, "-P", "-c", script, str(run.path)]
     log, home = run.log_path("supervisor"), {"RL_CLI_HOME": str(run.home)}
     children.start(argv, log, cwd=run.path, env=home, inside=False).wait(60)
+
+
+def supervise_without_the_right_to_kill(run: RunDir, worker: str) -> children.Child:
+    """Supervises a run that was created as one who may not end every process; `worker` is source text."""
+    folder = run.home.with_name("workers")
+    folder.mkdir()
+    (folder / "worker_to_test.py").write_text(worker)
+    argv = [*MAY_NOT_KILL, sys.executable, "-P", "-c", USES_A_WORKER, str(run.path), "worker_to_test"]
+    env = {"RL_CLI_HOME": str(run.home), "PYTHONPATH": str(folder)}
+    return children.start(argv, run.log_path("supervisor"), cwd=run.path, env=env, inside=False)
+
+
+def may_be_denied() -> bool:
+    """Whether processes can be started here that their starter may not end."""
+    probe = [*MAY_NOT_KILL, "setpriv", "--reuid=65534", "true"]
+    return bool(shutil.which("setpriv")) and subprocess.run(probe, capture_output=True).returncode == 0

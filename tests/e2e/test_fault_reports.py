@@ -5,17 +5,31 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
+from rl_cli.core.processes import ProcessIdentity
 from rl_cli.runs.launch import stop_run
-from rl_cli.runs.store import list_runs
+from rl_cli.runs.store import create_run, list_runs
 from rl_cli.runs.times import seconds_of
 from tests.e2e import faults
-from tests.runs.kit import end_all, identity, start, steps, until, until_over, until_state
+from tests.e2e.cli import command, rl_cli
+from tests.runs.kit import (
+    end_all,
+    identity,
+    replay_config,
+    start,
+    steps,
+    until,
+    until_over,
+    until_state,
+    write_play,
+)
 
 GOES_ON = [steps(600, every=0.05)]
 
@@ -50,9 +64,70 @@ def test_ops_03_a_stop_ends_the_whole_tree_and_nothing_foreign(runs: Path) -> No
     until(run.metrics)
     assert len(faults.left_of(runs)) == 4
     with faults.bystander():
-        assert stop_run(run, "user", "enough")["state"] == "stopped"
+        state = stop_run(run, "user", "enough")
+        assert (state["state"], state["reason"]) == ("stopped", "user: enough")
         assert not [one for one in faults.left_of(runs) if "supervisor" not in one]
         until(lambda: not faults.left_of(runs))
+
+
+needs_another_user = pytest.mark.skipif(
+    not faults.may_be_denied(), reason="only root can start what it may not end afterwards"
+)
+
+
+def named(reason: str) -> ProcessIdentity:
+    """The one process that a reason says could not be ended."""
+    [pid] = re.findall(r"; still runs, and could not be ended: pid (\d+) \(", reason)
+    return ProcessIdentity.of(int(pid))
+
+
+@needs_another_user
+@pytest.mark.parametrize("supervised", [True, False])
+def test_ops_03_a_stop_says_what_it_could_not_end(runs: Path, supervised: bool) -> None:
+    """A grandchild in a session of its own that became another user's: we are not allowed to signal it."""
+    play = {"play": [{"child": 600}, {"setsid": 600}, *GOES_ON]}
+    run = create_run(replay_config(write_play(runs / "plays", play)), runs)
+    supervisor = faults.supervise_without_the_right_to_kill(run, faults.STARTS_ANOTHER_USERS)
+    until(run.metrics)
+    with faults.bystander():
+        if not supervised:
+            faults.kill_supervisor(run)
+        words = [] if supervised else faults.MAY_NOT_KILL
+        stop = [*words, *command("runs", "stop", run.id, "--reason", "enough")]
+        told = subprocess.run(stop, capture_output=True, text=True, timeout=120)
+        assert told.returncode == 1, told.stderr
+    supervisor.wait(60)
+    state = run.state()
+    left = named(state["reason"])
+    assert (state["state"], left.alive()) == ("stopped", True)
+    for shown in (
+        told.stderr,
+        rl_cli("runs", "show", run.id).out,
+        rl_cli("runs", "show", run.id, "--json").out,
+    ):
+        assert f"could not be ended: pid {left.pid} (sleep)" in " ".join(shown.split())
+    [found] = [one for one in faults.left_of(runs) if "supervisor" not in one]
+    assert found.startswith(f"{left.pid} ")
+    assert str(left.pid) in rl_cli("runs", "clean", run.id).out
+    assert rl_cli("runs", "clean", run.id, "--yes").code == 0
+    until(lambda: not faults.left_of(runs))
+
+
+@needs_another_user
+def test_ops_03_a_run_whose_trainer_cannot_be_ended_is_not_over(runs: Path) -> None:
+    run = create_run(replay_config(write_play(runs / "plays", GOES_ON), {"stop_grace_seconds": 0.1}), runs)
+    supervisor = faults.supervise_without_the_right_to_kill(run, faults.BECOMES_ANOTHER_USER)
+    until(lambda: "trainer" in run.state()["processes"])
+    trainer = identity(run, "trainer")
+    until(lambda: psutil.Process(trainer.pid).uids().real != os.getuid())
+    stop_run(run, "user", "enough", wait=False)
+    until(lambda: "could not be ended" in (run.state()["reason"] or ""))
+    assert (run.state()["state"], named(run.state()["reason"]).pid) == ("stopping", trainer.pid)
+    os.kill(trainer.pid, signal.SIGKILL)
+    supervisor.wait(60)
+    state = run.state()
+    assert (state["state"], state["reason"]) == ("stopped", "user: enough")
+    until(lambda: not faults.left_of(runs))
 
 
 def test_ops_06_a_trainer_that_writes_no_steps_is_told_with_its_last_step_and_the_age(runs: Path) -> None:
@@ -83,6 +158,27 @@ def test_ops_23_a_trainer_that_waits_for_a_dead_process_is_failed_at_the_next_ch
     state = until_over(run, seconds=20)
     assert (state["state"], state["reason"].startswith("environment ")) == ("failed", True), state["reason"]
     assert how in state["reason"]
+    until(lambda: not faults.left_of(runs))
+
+
+def test_ops_23_the_end_of_a_process_is_seen_at_the_next_look_of_the_supervisor(runs: Path) -> None:
+    """Which beats every two seconds: it dies while nobody looks, and at most one more heartbeat passes."""
+    helpers = {"environment": [{"delay": 600}], "judge": [{"setsid": 600}, {"delay": 600}]}
+    run = start(runs, {"play": [steps(2), {"stall": "deaf"}], "helpers": helpers})
+    until_state(run, "running")
+    until(lambda: run.state()["step"] == 2)
+    os.kill(identity(run, "supervisor").pid, signal.SIGSTOP)
+    faults.kill_the_environment(run)
+    before, seen = run.state()["heartbeat"], set()
+    os.kill(identity(run, "supervisor").pid, signal.SIGCONT)
+    while (state := run.state())["state"] == "running":
+        seen.add(state["heartbeat"])
+    assert len(seen - {before}) <= 1
+    state = until_over(run)
+    assert (state["state"], state["reason"].startswith("environment was killed by SIGKILL")) == (
+        "failed",
+        True,
+    )
     until(lambda: not faults.left_of(runs))
 
 
