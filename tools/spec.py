@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -96,6 +96,8 @@ FINAL_ANSWER = "final_answer"
 """Key of a context's state under which a tool leaves what the person is told: the turn ends with that."""
 
 Choice = Literal["continue", "stop", "change", "ask"]
+RULES = "rules"
+"""Decides where no model does."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,8 @@ class Decision:
     """One line, with the figures that decided."""
     message: str = ""
     """For the person: the question, the change that is proposed, or at the end of a run how it went."""
-    by: str = "rules"
-    """Who decided: a model's name, or "rules"."""
+    by: str = RULES
+    """Who decided: a model's name, or RULES."""
 
 
 class NoDecision(Exception):
@@ -117,15 +119,14 @@ class NoDecision(Exception):
     Args:
         why: One line for a person.
         said: What it said to the person instead, in prose; at the end of a run that is an answer too.
-        acts: It called other tools instead.
     """
 
-    def __init__(self, why: str, said: str = "", acts: bool = False) -> None:
+    def __init__(self, why: str, said: str = "") -> None:
         super().__init__(why)
-        self.said, self.acts = said, acts
+        self.said = said
 
 
-Judge = Callable[[str], Awaitable[Decision]]
+Judge = Callable[[str], Coroutine[Any, Any, Decision]]
 """Judges a run by its digest; raises NoDecision."""
 
 

@@ -70,7 +70,7 @@ def describe_call(
 def facts(spec: ToolSpec, estimate: Estimate | None) -> dict[str, str]:
     """Where a call runs and what it takes, as far as is known; nothing for what only looks or writes."""
     if estimate is None:
-        return {"time": "unknown", "cost": "unknown"} if spec.risk == "spend" else {}
+        return {"time": "not known", "cost": "unknown"} if spec.risk == "spend" else {}
     gpu = f"{estimate.gpu_hours:.2g} GPU hours" if estimate.gpu_hours else ""
     if estimate.dollars is None:
         cost = "unknown"
@@ -80,13 +80,16 @@ def facts(spec: ToolSpec, estimate: Estimate | None) -> dict[str, str]:
         cost = f"about {money(estimate.dollars)}"
     counted = {name: f"{value:,}" for name, value in estimate.scope.items() if not isinstance(value, str)}
     named = {name: to_json(value) for name, value in estimate.scope.items() if isinstance(value, str)}
+    time, basis = f"about {duration(estimate.seconds)}", estimate.basis
+    if estimate.seconds is None:
+        time, basis = f"not known: {basis}" if basis else "not known", ""
     known = {
         "what": estimate.what,
         **counted,
         "where": estimate.where,
-        "time": "unknown" if estimate.seconds is None else f"about {duration(estimate.seconds)}",
+        "time": time,
         "cost": f"{cost} ({gpu})" if gpu else cost,
-        "estimated from": estimate.basis,
+        "estimated from": basis,
         **named,
     }
     return {name: text for name, text in known.items() if text}

@@ -90,10 +90,9 @@ class ModelJudge:
         decision = read_decision(completion.message, self._policy.name)
         if decision is None:
             log.debug("no decision: %.500s", completion.message)
-            said = read_prose(completion.message)
-            calls = completion.message.get("tool_calls") or []
-            acts = bool(calls) and not any(map(_is_decide, calls))
-            raise NoDecision(f"{self._policy.name} did not answer with a decision", said, acts)
+            raise NoDecision(
+                f"{self._policy.name} {_did_instead(completion.message)}", read_prose(completion.message)
+            )
         return decision
 
 
@@ -130,6 +129,14 @@ def read_prose(message: Message) -> str:
     text = (message["content"] or "").strip()
     is_prose = not message.get("tool_calls") and text[:1] not in ("{", "[", "<", "`")
     return head(text, LONGEST_MESSAGE) if is_prose else ""
+
+
+def _did_instead(message: Message) -> str:
+    """What a model did in place of deciding."""
+    called = [call["function"]["name"] for call in message.get("tool_calls") or [] if not _is_decide(call)]
+    if called:
+        return f"called {one_line(', '.join(called), 60)} where it was asked for a decision only"
+    return "did not answer with a decision"
 
 
 def _is_decide(call: Any) -> bool:

@@ -87,7 +87,7 @@ class IdleWatch:
         return end_text(found, Voice(self._conversation.assistant.session.history.request))
 
     async def _speak(self, run: RunDir, watched: Watched) -> None:
-        from rl_cli.monitoring.watching import end_answer
+        from rl_cli.monitoring.last_words import end_answer
 
         decision, over = watched.decision, watched.outcome.why == "end"
         if decision is not None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,17 +13,14 @@ from environments.policies.operator.wording import Voice
 from environments.tool_calls import first_of
 from rl_cli.core.cuts import one_line
 from rl_cli.monitoring.heartbeat import LATE_SECONDS
+from rl_cli.monitoring.last_words import last_words
 from rl_cli.runs.checks.clock import SystemClock, seconds_between
 from rl_cli.runs.checks.digest import digest, evidence
 from rl_cli.runs.checks.due_checks import DueChecks
 from rl_cli.runs.checks.monitor import LOOK_EVERY_SECONDS, CheckOutcome, OnProgress, status_of, wait_for_check
 from rl_cli.runs.launch import stop_run
-from rl_cli.runs.outcome import notes, outcome_of
-from rl_cli.runs.progress import progress_of
 from rl_cli.runs.run_dir import RunDir
 from tools.spec import Decision, Judge, NoDecision
-
-RULES = "rules"
 
 
 @dataclass(frozen=True)
@@ -84,11 +80,10 @@ async def decide(
 
     Returns:
         The decision; None if the person interrupted, if it was taken from us because we seemed to hang, or at
-        the end of a run that no model judges.
+        the end of a run where there is nothing to be told.
 
     Where the model cannot be asked, the rules decide, and the log says so. At the end there is nothing to
-    decide: what a model says then is its answer however it says it, and where it says nothing we do. A model
-    that calls other tools instead goes on in its conversation.
+    decide: see `last_words`.
     """
     checks, begun = DueChecks(run), SystemClock().now()
     try:
@@ -104,7 +99,7 @@ async def decide(
         return None  # we were stopped meanwhile, and somebody else has judged it
     with suppress(OSError):  # a full disk: what was decided is done all the same
         run.append_event("decision", **_record(decision, outcome))
-    if decision.what == "stop" and outcome.why != "end":
+    if decision.what == "stop":
         await asyncio.to_thread(stop_run, run, by, decision.reason, False)
     await asyncio.to_thread(checks.settled)
     return None if outcome.why == "end" and not decision.message else decision
@@ -115,66 +110,32 @@ async def _asked(
 ) -> Decision | None:
     """The model's decision, else that of the rules; None if the person interrupted."""
     if judge is None:
-        return await asyncio.to_thread(by_rules, run, outcome)
+        return await asyncio.to_thread(_by_rules, run, outcome)
     assert outcome.why != "interrupted"
     text = await asyncio.to_thread(digest, run, outcome.why, outcome.alerts, outcome.progress)
-    done = await first_of(_call(judge, text), interrupted, None)
+    done = await first_of(judge(text), interrupted, None)
     if done is None:
         return None
-    answer = done.result()
+    answer: Decision | NoDecision
+    try:
+        answer = done.result()
+    except NoDecision as error:
+        answer = error
     if outcome.why == "end":
-        return await asyncio.to_thread(_last_words, run, answer)
+        return await asyncio.to_thread(last_words, run, answer)
     if isinstance(answer, Decision):
         return _within_rights(run, answer)
-    decided = await asyncio.to_thread(by_rules, run, outcome)
+    decided = await asyncio.to_thread(_by_rules, run, outcome)
     return replace(decided, reason=f"{decided.reason} (decided by rule: {answer})")
 
 
-async def _call(judge: Judge, text: str) -> Decision | NoDecision:
-    try:
-        return await judge(text)
-    except NoDecision as error:
-        return error
-
-
-def _last_words(run: RunDir, answer: Decision | NoDecision) -> Decision:
-    """The decision at the end of a run; without a message only where the model wants to act first."""
-    if isinstance(answer, Decision):
-        return replace(answer, what="continue", message=answer.message or _composed(run))
-    reason = f"the run is at its end (no decision: {answer})"
-    if answer.acts:
-        return Decision("continue", reason, by=RULES)
-    message = answer.said or f"{_composed(run)}\nrl-cli wrote this, not the model: {answer}."
-    return Decision("continue", reason, message, RULES)
-
-
-def _composed(run: RunDir) -> str:
-    """What became of a run, in words of ours: its outcome, what must be known to read it, its alerts."""
-    known = progress_of(run)
-    lines = [outcome_of(run), *notes(run, run.state(), run.events(), progress=known)]
-    counted = Counter(str(alert.get("rule")) for alert in known.current_alerts)
-    alerts = [f"{rule} ({n})" if n > 1 else rule for rule, n in counted.items()]
-    return "\n".join([*lines, *([f"Alerts: {', '.join(alerts)}."] if alerts else [])])
-
-
-def by_rules(run: RunDir, outcome: CheckOutcome) -> Decision:
+def _by_rules(run: RunDir, outcome: CheckOutcome) -> Decision:
     """What the built-in operator decides."""
     if outcome.why == "end":
-        return Decision("continue", "the run is at its end", by=RULES)
+        return Decision("continue", "the run is at its end")
     found = judge_by_rules(Voice(""), status_of(run, outcome), outcome.alerts)
-    decided = Decision("stop" if found.stop else "continue", one_line(found.reason, 300), by=RULES)
+    decided = Decision("stop" if found.stop else "continue", one_line(found.reason, 300))
     return _within_rights(run, decided)
-
-
-def end_answer(run: RunDir, decision: Decision) -> str:
-    """The model's last words on a run, made safe to believe: the figures and the report's path are ours."""
-    from rl_cli.runs.reports.report import results
-
-    found = results(run)
-    lines = [decision.message]
-    if not _names(decision.message, found["eval"].get("final")):
-        lines.append(outcome_of(run))
-    return "\n".join([*lines, f"Report: {found['report']}"])
 
 
 def _within_rights(run: RunDir, decision: Decision) -> Decision:
@@ -195,14 +156,3 @@ def _record(decision: Decision, outcome: CheckOutcome) -> dict[str, Any]:
         "evidence": evidence(outcome.progress, outcome.alerts),
     }
     return {**record, "message": decision.message} if decision.message else record
-
-
-def _names(text: str, accuracy: float | None) -> bool:
-    """Whether a text gives this accuracy, in however many digits; True where there is none to give."""
-    if accuracy is None:
-        return True
-    shown: Sequence[str] = [f"{accuracy + 1e-9:.{digits}f}" for digits in (2, 3, 4)]
-    percent = [f"{100 * accuracy + 1e-9:.{digits}f}" for digits in (0, 1, 2)]
-    return any(figure in text for figure in [*shown, *(f"{figure}%" for figure in percent)]) or any(
-        f"{figure} %" in text for figure in percent
-    )

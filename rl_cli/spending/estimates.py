@@ -25,6 +25,8 @@ def estimate_run(config: RunConfig, home: str | Path, rate: Rate) -> Estimate:
     bound = longest(config, rate)
     if bound is not None and (seconds is None or bound < seconds):
         seconds, basis = bound, too_long(config, home, rate) or "at most: the run's budget ends it then"
+    elif seconds is None:
+        basis = f"{basis}, and no budget ends it (budget.max_hours would)"
     return _estimate(seconds, basis, rate)
 
 
@@ -64,7 +66,9 @@ def estimate_test(
     earlier = earlier_tests(config, home, starting)
     times = [test.took * max(1.0, rollouts / test.rollouts) for test in earlier]  # loading does not shrink
     seconds, basis = median(times) if times else None, _how_many(len(times), "test")
-    if seconds is not None and starting:
+    if starting and seconds is None:
+        seconds, basis = _usual_seconds(config, rollouts, "test")
+    elif starting and seconds is not None:
         seconds, basis = _with_warm_start(config, home, seconds, basis)
     found = _estimate(seconds, basis, rate)
     both = None if dollars is None or found.dollars is None else dollars + found.dollars
@@ -81,7 +85,9 @@ def run_seconds(config: RunConfig, home: str | Path) -> tuple[float | None, str]
         how = "with fewer or more steps" if all(run.per_step for run in other) else "scaled by their steps"
         took = median(run.took_for(steps) for run in other)
         return _with_warm_start(config, home, took, f"{_how_many(len(other), 'run')}, {how}")
-    return _usual_seconds(config)
+    if config.backend.name != "trl":
+        return None, _how_many(0, "run")
+    return _usual_seconds(config, config.grpo.steps * config.grpo.batch_size, "run")
 
 
 def _with_warm_start(config: RunConfig, home: str | Path, seconds: float, basis: str) -> tuple[float, str]:
@@ -95,13 +101,13 @@ def _with_warm_start(config: RunConfig, home: str | Path, seconds: float, basis:
     return seconds + longer, f"{basis}, with its warm start, which is not kept yet"
 
 
-def _usual_seconds(config: RunConfig) -> tuple[float | None, str]:
-    pace = load_profile(config.profile).pace
-    if pace is None or config.backend.name != "trl":
-        return None, _how_many(0, "run")
-    rollouts = config.grpo.steps * config.grpo.batch_size
+def _usual_seconds(config: RunConfig, rollouts: int, what: str) -> tuple[float | None, str]:
+    """The same of a run, or a test, of so many rollouts, where there is no earlier one to tell it from."""
+    pace, none = load_profile(config.profile).pace, _how_many(0, what)
+    if pace is None:
+        return None, none
     seconds = pace["start_seconds"] + rollouts / pace["rollouts_per_second"]
-    return seconds, f"a usual machine for {config.profile}; {_how_many(0, 'run')}"
+    return seconds, f"a usual machine for {config.profile}; {none}"
 
 
 def _estimate(seconds: float | None, basis: str, rate: Rate) -> Estimate:

@@ -422,7 +422,11 @@ def test_the_question_says_where_how_long_and_at_what_cost() -> None:
         "about $3.20 (1.3 GPU hours)",
     ):
         assert words in text
-    assert "two earlier runs" in text
+    assert "estimated from: two earlier runs" in text
+    unknown = shown(Estimate(basis="no earlier run"))
+    assert "time: not known: no earlier run" in unknown
+    assert "estimated from" not in unknown
+    assert "time: not known\n" in shown(Estimate())
     assert "cost: 0" in shown(Estimate())
     assert "cost: unknown" in shown(Estimate(dollars=None))
     assert "cost: unknown" in shown(None)

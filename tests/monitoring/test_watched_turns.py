@@ -79,18 +79,21 @@ def test_watching_costs_checks_and_alerts_and_one_compact_request(runs: Path) ->
             decides("due", "continue", "noise", repeat=True),
             decides("alert", "continue", "one alert", repeat=True),
             decides("end", "continue", "it ended", TOLD),
+            {"when": {"contains": "tell me more"}, "text": "a long story, " * 2000, "repeat": True},
             *trains(runs, play, OFTEN),
         ],
     )
     shown: list[Any] = []
-    [result] = answer(runs, policy, REQUEST, on_event=shown.append)
+    talked = ["tell me more " * 500] * 3
+    *before, result = answer(runs, policy, *talked, REQUEST, on_event=shown.append)
     [run] = list_runs(runs)
     assert run.state()["state"] == "finished"
 
     made = decisions(run)
     checks = sum(event["why"] == "due" for event in made)
     alerts = sum(event["why"] == "alert" for event in made)
-    assert checks >= 3
+    assert checks
+    assert alerts
     assert len(policy.compact()) == checks + alerts + 1
     assert max(policy.compact()) < 1500
     kinds = [session.endswith("-judge") for session, _, _ in policy.requests]
@@ -101,7 +104,7 @@ def test_watching_costs_checks_and_alerts_and_one_compact_request(runs: Path) ->
     assert result.text.startswith(TOLD)
     assert str(run.path / "report.html") in result.text
     assert Path(result.text.rpartition(" ")[2]).is_file()
-    assert result.usage.requests == len(policy.requests)
+    assert sum(turn.usage.requests for turn in [*before, result]) == len(policy.requests)
     last = [event for event in shown if isinstance(event, AssistantMessage)][-1]
     assert last.message["content"] == result.text
     session = open_session(runs, "latest")
@@ -162,29 +165,58 @@ def test_what_only_the_person_can_decide_comes_back_to_the_conversation(runs: Pa
     assert (made["what"], made["message"]) == ("ask", "Shall I go on?")
 
 
-@pytest.mark.parametrize("said", ["All went well.", "```json\n{}\n```"])
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"text": "All went well."}, "did not answer with a decision"),
+        ({"text": "```json\n{}\n```"}, "did not answer with a decision"),
+        (
+            {"text": "I look.", "tool_calls": [{"name": "rl_get_results"}]},
+            "called rl_get_results where it was asked for a decision only",
+        ),
+    ],
+    ids=["prose", "for no person to read", "another tool"],
+)
 def test_a_model_that_never_decides_is_replaced_by_the_rules_and_costs_no_request_of_the_conversation(
-    runs: Path, said: str
+    runs: Path, said: dict[str, Any], why: str
 ) -> None:
-    """It answers in prose, or in what is for no person to read."""
     play = [EVALUATED[0], steps(12, every=0.1), EVALUATED[1]]
-    prose = [{"when": {"contains": "Why now: "}, "text": said, "repeat": True}]
-    policy = Counted(runs / "model", [*prose, *trains(runs, play, OFTEN)])
+    other = [{"when": {"contains": "Why now: "}, "repeat": True, **said}]
+    policy = Counted(runs / "model", [*other, *trains(runs, play, OFTEN)])
     [result] = answer(runs, policy, REQUEST)
     [run] = list_runs(runs)
     made = decisions(run)
     assert len(made) >= 2
     assert all(event["by"] == "rules" for event in made)
-    assert all("(decided by rule: " in event["reason"] for event in made[:-1])
+    assert all(f"(decided by rule: {policy.name} {why})" in event["reason"] for event in made[:-1])
     assert len(policy.requests) - len(policy.compact()) == 3
-    assert len(policy.compact()) <= len(made)
+    assert len(policy.compact()) == len(made)
     assert result.stop is StopReason.FINISHED
     assert "0.22" in result.text
     assert "0.81" in result.text
-    if said.startswith("All"):
-        assert result.text.startswith(said)
+    assert f"Decided by rule, not by the model: {len(made) - 1} of {len(made) - 1} checks" in result.text
+    if said["text"].startswith("All"):
+        assert result.text.startswith(said["text"])
     else:
-        assert "rl-cli wrote this, not the model: " in result.text
+        assert f"rl-cli wrote this, not the model: {policy.name} {why}." in result.text
+
+
+def test_what_else_was_asked_for_is_done_after_the_end(runs: Path) -> None:
+    policy = Counted(
+        runs / "model",
+        [
+            decides("end", "change", "the comparison was asked for", "Now I compare."),
+            *trains(runs, [EVALUATED[0], steps(3), EVALUATED[1]], RARELY),
+            {
+                "when": {"last_tool": "rl_start_training", "contains": '"why": "end"'},
+                "tool_calls": [call("rl_list_runs")],
+            },
+            {"when": {"last_tool": "rl_list_runs"}, "text": "It is the only one: 0.81."},
+        ],
+    )
+    [result] = answer(runs, policy, f"{REQUEST}, then compare it with the others")
+    assert result.text == "It is the only one: 0.81."
+    assert len(policy.compact()) == 1
 
 
 def test_a_model_that_has_nothing_to_say_at_the_end_is_helped_out(runs: Path) -> None:

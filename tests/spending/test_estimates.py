@@ -50,7 +50,8 @@ def inference_test(config: RunConfig, seconds: float, **more: float) -> dict:
 def test_a_run_is_estimated_from_earlier_ones_of_its_kind(home: Path) -> None:
     config = replay_config(grpo={"steps": 40})
     unknown = estimate_run(config, home, RATE)
-    assert (unknown.seconds, unknown.dollars, unknown.basis) == (None, None, "no earlier run of this kind")
+    assert (unknown.seconds, unknown.dollars) == (None, None)
+    assert unknown.basis == "no earlier run of this kind, and no budget ends it (budget.max_hours would)"
     earlier(home, "a", 20, config, total_steps=20)
     scaled = estimate_run(config, home, RATE)
     assert scaled.seconds == 2400
@@ -135,7 +136,12 @@ def test_what_costs_nothing_is_told_and_what_is_unknown_is_not_made_up(
 
 def test_an_inference_test_is_estimated_from_earlier_ones(home: Path) -> None:
     config = resolve("gsm8k-mini", "cpu-demo", {})
-    assert estimate_test(config, home, Rate(), 48).seconds is None
+    usual = estimate_test(config, home, Rate(), 48)  # also before the first warm start
+    assert usual.seconds
+    assert 45 < usual.seconds < 46
+    assert usual.basis == "a usual machine for cpu-demo; no earlier test of this kind"
+    large = resolve("gsm8k", "single-gpu", {})
+    assert estimate_test(large, home, Rate(), 48).seconds is None
     (home / "inference_tests").mkdir(parents=True)
     keep_warm_start(home, config)
     test = inference_test(config, 20.0)
@@ -170,6 +176,11 @@ def test_the_tools_that_take_something_say_so(home: Path, monkeypatch: pytest.Mo
     assert paid is not None
     assert 0 < paid < 5
     assert estimate_of("rl_test_inference", config, models=["openai/no-such"], **sizes).dollars is None
+    unknown = estimate_of("rl_test_inference", config, models=["openai/gpt-5"], **sizes)
+    assert (unknown.seconds, unknown.basis) == (
+        None,
+        "no earlier test of this kind, and it is ended after 1 h",
+    )
     free = ["starting checkpoint", "run:latest", "Qwen/Qwen2.5-0.5B-Instruct", "ollama/qwen3"]
     assert estimate_of("rl_test_inference", config, models=free, **sizes).dollars == 0.0
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from rl_cli.core.settings import Settings
 
 
+LONGEST_HOURS = 1
+"""A test that takes longer is ended."""
 PROMPT_TOKENS = 1000
 """Of a conversation's first request, where it has to be guessed."""
 
@@ -51,10 +53,12 @@ def _estimate(context: CallContext, arguments: dict[str, Any]) -> Estimate:
     found = estimate_test(config, home(), rate, rollouts * len(models), dollars, starting)
     who = f"each of {len(models)} models" if len(models) > 1 else "one model"
     what = f"{rollouts} rollouts by {who}"
+    if found.seconds is None:
+        found = replace(found, basis=f"{found.basis}, and it is ended after {LONGEST_HOURS} h")
     return replace(found, what=what, scope=scope_of_run(config, rollouts * len(models)))
 
 
-@tool(toolset="rl", risk="execute", deadline=3600, exclusive=True, estimate=_estimate)
+@tool(toolset="rl", risk="execute", deadline=LONGEST_HOURS * 3600, exclusive=True, estimate=_estimate)
 async def rl_test_inference(
     context: CallContext,
     models: list[str] | None = None,

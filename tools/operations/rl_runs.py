@@ -150,7 +150,8 @@ async def _waited(context: CallContext, run: RunDir) -> dict[str, Any]:
 
 async def _watched(context: CallContext, judge: Judge, run: RunDir) -> dict[str, Any]:
     """Waits through the checks that `judge` judges; at the end its words to the person end the turn."""
-    from rl_cli.monitoring.watching import end_answer, watch
+    from rl_cli.monitoring.last_words import end_answer
+    from rl_cli.monitoring.watching import watch
     from rl_cli.runs.checks.monitor import status_of
 
     watched = await watch(run, judge, "assistant", context.interrupted, context.on_progress)
@@ -179,7 +180,7 @@ async def rl_stop_training(context: CallContext, reason: str, run_id: str | None
     run = _find(context, run_id)
     await asyncio.to_thread(stop_run, run, "assistant", reason, True)
     summary = run.summary()
-    return {"run_id": run.id, "state": summary["state"], "step": summary["step"]}
+    return {"run_id": run.id, **{name: summary[name] for name in ("state", "reason", "step")}}
 
 
 @tool(toolset="rl", risk="read")
@@ -210,13 +211,14 @@ async def rl_get_results(
 
 @tool(toolset="rl", risk="read")
 async def rl_list_runs(limit: Annotated[int, Field(ge=1, le=500)] = 20) -> dict[str, Any]:
-    """List runs, newest first, with state, step and accuracy.
+    """List runs, newest first, with state, step, accuracy and `seconds` of running, all attempts together.
 
     Args:
         limit: At most this many.
     """
     from rl_cli.core.settings import home
+    from rl_cli.runs.outcome import seconds_taken
     from rl_cli.runs.store import list_runs
 
-    runs = await asyncio.to_thread(list_runs, home())
-    return {"runs": [run.summary() for run in runs[:limit]]}
+    runs = (await asyncio.to_thread(list_runs, home()))[:limit]
+    return {"runs": [{**run.summary(), "seconds": seconds_taken(run.state())} for run in runs]}

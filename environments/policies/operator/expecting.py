@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from statistics import median
 from typing import Any
 
@@ -10,7 +9,7 @@ from environments.policies.operator import names, talking
 from environments.policies.operator.answers import duration, is_replay
 from environments.policies.operator.conversation import Conversation
 from environments.policies.operator.intents import HowLong, Intent
-from environments.policies.operator.steps import Call, Procedure, figure, must, text
+from environments.policies.operator.steps import Call, Procedure, figure, must
 from environments.policies.operator.wording import Voice
 
 MOST_RUNS = 500
@@ -59,9 +58,5 @@ def _steps_and_seconds(row: dict[str, Any]) -> tuple[int, float] | None:
     steps = row.get("total_steps")
     if row.get("state") != "finished" or is_replay(row) or not isinstance(steps, int) or steps < 1:
         return None
-    try:
-        started, ended = (datetime.fromisoformat(text(row.get(name))) for name in ("started", "ended"))
-    except ValueError:
-        return None
-    seconds = figure((ended - started).total_seconds())
+    seconds = figure(row.get("seconds"))
     return (steps, seconds) if seconds and seconds > 0 else None

@@ -187,8 +187,8 @@ def test_without_a_measured_run_none_is_called_best() -> None:
 
 
 def test_how_long_a_training_would_take_is_told_from_finished_runs() -> None:
-    took = {"started": "2026-01-02T03:00:00.000Z", "ended": "2026-01-02T03:10:00.000Z"}
-    tools = Tools(runs=[TOOL, ONE | took])
+    week = {"started": "2026-01-02T03:00:00.000Z", "ended": "2026-01-09T03:10:00.000Z"}
+    tools = Tools(runs=[TOOL, ONE | week | {"seconds": 600.0}])  # it was resumed after a week
     answer = play("how long would training gsm8k-mini for 80 steps take?", tools).answer
     assert "About 20 min for 80 steps of gsm8k-mini, by the 1 newest finished run here" in answer
     assert tools.called == ["list_environments", "list_runs"]
