@@ -9,21 +9,26 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from rl_cli.core.errors import RlCliError
+from rl_cli.core.files import write_atomic
 from rl_cli.core.processes import TREE, ProcessIdentity, python_module
 from rl_cli.runs.launch import attach_run, stop_run
+from rl_cli.runs.resuming.resume import resume_run
 from rl_cli.runs.settle import settle
 from rl_cli.runs.state_file import is_over
 from rl_cli.runs.store import RunDir
 from rl_cli.runs.supervision import children
+from rl_cli.runs.times import seconds_of
 from tests.runs.kit import identity, until, until_over, until_state
 
 BYSTANDER = "import time; time.sleep(600)"
@@ -220,6 +225,64 @@ def set_the_clock_forward(run: RunDir) -> None:
     attach_run(run)
     until(lambda: run.state()["state"] == "running")
     stop(run)
+
+
+@contextmanager
+def movable_clock(file: Path) -> Iterator[None]:
+    """The wall clock, of this process and of those that it starts, can be set: see `set_the_live_clock`."""
+    true = time.time
+    file.write_text("0")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MOVED_CLOCK", str(file))
+        patch.setenv("PYTHONPATH", str(Path(__file__).with_name("moved_clock")))
+        patch.setattr(time, "time", lambda: true() + float(file.read_text()))
+        yield
+
+
+def set_the_live_clock(days: float, then: Callable[[RunDir], None] | None = None) -> Callable[[RunDir], None]:
+    """A fault: supervisor, trainer and everybody else see the wall clock jump, and go on."""
+
+    def fault(run: RunDir) -> None:
+        before = time.time()
+        move_the_clock(days)
+        until(lambda: abs(time_of(run.state()["heartbeat"]) - before) > 86400)
+        until(lambda: abs(time_of(run.last_metrics()["time"]) - before) > 86400)
+        assert run.state()["state"] == "running"
+        if then:
+            then(run)
+
+    return fault
+
+
+def move_the_clock(days: float) -> None:
+    write_atomic(Path(os.environ["MOVED_CLOCK"]), str(days * 86400))
+
+
+def time_of(text: str) -> float:
+    seconds = seconds_of(text)
+    assert seconds is not None
+    return seconds
+
+
+def take_over_after_the_clock_was_set(days: float) -> Callable[[RunDir], None]:
+    """A fault: nothing was written since, so that only the times of before are there to judge silence by."""
+
+    def fault(run: RunDir) -> None:
+        until(lambda: run.state().get("clock"))
+        kill_supervisor(run)
+        move_the_clock(days)
+        attach_run(run)
+        beaten = run.state()["heartbeat"]
+        until(lambda: run.state()["heartbeat"] != beaten)
+        assert run.state()["state"] == "running", run.state()["reason"]
+        stop(run)
+
+    return fault
+
+
+def kill_both_and_resume(run: RunDir) -> None:
+    kill_both(run)
+    assert resume_run(run).attempt == 2
 
 
 def copy_of(run: RunDir, target: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from rl_cli.core.errors import RlCliError
 from rl_cli.runs.launch import start_run
+from rl_cli.runs.outcome import seconds_taken
 from rl_cli.runs.state_file import is_over
 from rl_cli.runs.store import RunDir, create_run
 from rl_cli.runs.times import seconds_of
@@ -31,6 +33,7 @@ from tests.wandb_server.server import WandbServer
 GOES_ON = [steps(600, every=0.05)]
 """For longer than any test waits."""
 A_MOMENT = [steps(60, every=0.05)]
+GAINS = [steps(60, every=0.05, **{"reward/mean": [0.2, 0.9]})]
 FAMILY = [{"child": 600}, {"setsid": 600}, *GOES_ON]
 DEAF = [steps(2), {"child": 600}, {"setsid": 600}, {"stall": "deaf"}]
 SAVES = {"play": GOES_ON, "on_stop": [{"checkpoint": 3}]}
@@ -48,6 +51,8 @@ class Row:
     """The state in which the fault happens."""
     health: dict[str, Any] = field(default_factory=dict)
     wandb: str = "off"
+    clock: bool = False
+    """Whether the fault sets the wall clock; no hour passes in truth."""
 
 
 K = faults
@@ -130,6 +135,32 @@ ROWS = {
     "pids reused": Row(GOES_ON, K.reuse_pids, "lost", "is gone, and so is the trainer"),
     "clock set back": Row(GOES_ON, K.set_the_clock_back, "lost", "left no exit file"),
     "clock set forward": Row(GOES_ON, K.set_the_clock_forward, "stopped", "user: enough"),
+    "clock set forward, live": Row(
+        GAINS, K.set_the_live_clock(3), "finished", "played to its end", clock=True
+    ),
+    "clock set back, live": Row(GAINS, K.set_the_live_clock(-3), "finished", "played to its end", clock=True),
+    "clock set forward, live, stopped": Row(
+        FAMILY, K.set_the_live_clock(3, K.stop), "stopped", "user: enough", clock=True
+    ),
+    "clock set back, live, trainer killed": Row(
+        FAMILY, K.set_the_live_clock(-3, lambda run: K.kill(run, "trainer")), "failed", "SIGKILL", clock=True
+    ),
+    "clock set forward, killed, resumed": Row(
+        GAINS, K.set_the_live_clock(3, K.kill_both_and_resume), "finished", "played to its end", clock=True
+    ),
+    "clock set back, killed, resumed": Row(
+        GAINS,
+        K.set_the_live_clock(-3, K.kill_both_and_resume),
+        "finished",
+        "played to its end",
+        clock=True,
+    ),
+    "clock set forward, quiet, taken over": Row(
+        [steps(3), *HANGS], K.take_over_after_the_clock_was_set(3), "stopped", "user: enough", clock=True
+    ),
+    "clock set back, quiet, taken over": Row(
+        [steps(3), *HANGS], K.take_over_after_the_clock_was_set(-3), "stopped", "user: enough", clock=True
+    ),
     "port taken": Row(
         [{"delay": 2}, {"listen": True}], K.take_its_port, "failed", "was taken by another process"
     ),
@@ -164,15 +195,20 @@ def test_a_run_comes_to_the_right_end_whatever_happens(
     runs: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = ROWS[name]
-    with faults.bystander(), WandbServer() as server:
+    with ExitStack() as around:
+        around.enter_context(faults.bystander())
+        server = around.enter_context(WandbServer())
         if row.wandb == "live":
             use(server, monkeypatch, tmp_path)
-        run = start(runs, row.play, row.health, tracking={"wandb": row.wandb})
+        if row.clock:
+            around.enter_context(faults.movable_clock(tmp_path / "offset"))
+        budget = {"max_hours": 1.0} if row.clock else {}
+        run = start(runs, row.play, row.health, tracking={"wandb": row.wandb}, budget=budget)
         if row.at:
             until_state(run, row.at)
             wanted = "trainer" if row.wandb == "off" else "recorder"
             until(lambda: wanted in run.state()["processes"])
-        if row.at == "running" and row.play in (GOES_ON, FAMILY, DEAF, A_MOMENT):
+        if row.at == "running" and row.play in (GOES_ON, FAMILY, DEAF, A_MOMENT, GAINS):
             until(run.metrics)
         if row.play is DEAF:
             until(lambda: faults.is_deaf(run))
@@ -185,6 +221,9 @@ def test_a_run_comes_to_the_right_end_whatever_happens(
     took = (seconds_of(state["ended"]) or 0) - (seconds_of(state["started"]) or 0)
     assert took >= 0 or name.startswith("clock")
     assert is_over(run.state())
+    if row.clock:
+        assert 0 < (seconds_taken(state) or 0) < 3600
+        assert state["alerts"] == []
 
 
 STARTS = {
