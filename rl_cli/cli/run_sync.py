@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from rl_cli.cli.event_lines import counted
 from rl_cli.cli.output import print_json_lines, print_table
 from rl_cli.core.errors import BadUsage, WorkFailed
 from rl_cli.core.settings import home
+
+if TYPE_CHECKING:
+    from rl_cli.tracking.sync import Synced
 
 
 def sync_command(
@@ -30,7 +33,7 @@ def sync_command(
     """
     from rl_cli.runs.store import find_run
     from rl_cli.runs.supervision.tracking_mode import has_key
-    from rl_cli.tracking.sync import Synced, need_sync, sync_run
+    from rl_cli.tracking.sync import need_sync, sync_run
 
     if not has_key():
         raise BadUsage("there is no W&B key", "set WANDB_API_KEY, or run `wandb login`")
@@ -49,11 +52,28 @@ def sync_command(
     if json_:
         print_json_lines([asdict(one) for one in done])
     else:
-        rows = [[one.run, f"{one.uploaded}/{one.rows}", one.url or "-", one.error or ""] for one in done]
+        rows = [[one.run, f"{one.uploaded}/{one.rows}", one.url or "-", _trouble(one)] for one in done]
         print_table(["run", "rows", "url", "trouble"], rows, empty="W&B has all of every run that is over")
-    if left := sum(not one.complete for one in done):
+    if left := [one for one in done if not one.complete]:
         untried = len(chosen) - len(done)
         more = f"; {counted(untried, 'more runs')} not tried" if untried else ""
-        raise WorkFailed(
-            f"W&B has not got all of {counted(left, 'runs')}{more}", "all is kept here; try again later"
+        later = " ".join(one.run for one in left)
+        raise WorkFailed(_what_is_left(left) + more, f"all is kept here; later: rl-cli runs sync {later}")
+
+
+def _trouble(one: Synced) -> str:
+    return "" if one.complete else ": ".join(filter(None, (one.lacks and f"lacks {one.lacks}", one.error)))
+
+
+def _what_is_left(left: list[Synced]) -> str:
+    if len(left) > 1:
+        rows = sum(one.uploaded < one.rows for one in left)
+        files = sum(bool(one.files_lacking) for one in left)
+        return (
+            f"W&B has not got all of {counted(len(left), 'runs')}: it lacks rows of {rows}, files of {files}"
         )
+    (one,) = left
+    lacks = (
+        f"W&B lacks {one.lacks} of {one.run}" if one.lacks else f"it is not known what W&B has of {one.run}"
+    )
+    return f"{lacks}: {one.error}"

@@ -13,7 +13,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +22,7 @@ from rl_cli.core.errors import BadUsage, RlCliError
 from rl_cli.core.files import read_json
 from rl_cli.core.processes import ProcessIdentity, kill_tree, marked_processes
 from rl_cli.runs.checkpoints import FOLDER, WRITING
+from rl_cli.runs.lock_holder import supervisor_is_there, who_holds
 from rl_cli.runs.retention import to_remove
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import OVER, WATCHED, is_over, read_state
@@ -98,6 +99,9 @@ def whole_run(run: RunDir) -> list[Leftover]:
         over = is_over(state)
         why = f"it is {state['state']}" + (f": {state['reason']}" if state.get("reason") else "")
         hint = f"if nothing of it runs anywhere, delete {run.path}" if over else f"rl-cli runs stop {run.id}"
+        if over and supervisor_is_there(state):
+            why += f", and {who_holds(run)}"
+            hint = "try again once that is done"
         if state.get("backend") == WATCHED:
             hint = f"end whatever watches it; `rl-cli runs show {run.id}` asks W&B how it is"
         if state.get("damaged") and (running := stray_processes(run)):
@@ -121,13 +125,24 @@ def remove(home: Path, leftovers: Iterable[Leftover]) -> list[str]:
             if run is None:
                 _remove_path(one)
             else:
-                with run.locked():
+                with _held(run):
                     if not _is_over_here(read_state(run.path)):
                         raise TimeoutError(f"{run.id} goes on again")
                     _remove_path(one)
         except (OSError, TimeoutError) as error:
             problems.append(f"{one.kind} {one.path or one.what}: {error}")
     return problems
+
+
+@contextmanager
+def _held(run: RunDir) -> Iterator[None]:
+    """Raises OSError: somebody else has the run, and who, as far as that is known."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(run.locked())
+        except TimeoutError:
+            raise OSError(f"{run.id} is not free: {who_holds(run)}") from None
+        yield
 
 
 def _remove_path(one: Leftover) -> None:

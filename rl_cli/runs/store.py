@@ -6,7 +6,6 @@ import contextlib
 import os
 import secrets
 import shutil
-import socket
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -14,21 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rl_cli.core.errors import BadUsage, nearest
-from rl_cli.core.files import explain_os_error, write_atomic, write_json
+from rl_cli.core.files import explain_os_error
 from rl_cli.core.processes import ProcessIdentity
 from rl_cli.core.redaction import redact
+from rl_cli.runs.first_files import write_first_files
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.settle import settle
-from rl_cli.runs.state_file import NO_EVALUATION, read_state, set_reserve_aside
-from rl_cli.runs.times import now_text
+from rl_cli.runs.state_file import read_state, set_reserve_aside
 from rl_cli.runs.watched import PREFIX, watched_run
 
 if TYPE_CHECKING:
     from rl_cli.config.tree import RunConfig
 
 __all__ = ["RunDir", "create_run", "find_run", "list_runs", "runs_folder", "settle"]
-
-FOLDERS = ("logs", "exit", "ready", "checkpoints")
 
 
 def runs_folder(home: str | Path) -> Path:
@@ -52,42 +49,20 @@ def create_run(
     Raises:
         RlCliError: The home folder cannot be written, or its disk is full.
     """
-    from rl_cli.config.yaml_text import dump_yaml
-
     folder = runs_folder(home)
-    state: dict[str, Any] = {
-        "state": "created",
-        "reason": None,
-        "created": now_text(),
-        "started": None,
-        "ended": None,
-        "host": socket.gethostname(),
-        "environment": config.environment.name,
-        "profile": config.profile,
-        "backend": config.backend.name,
-        "model": config.model.name,
-        "creator": ProcessIdentity.current().to_dict(),
-        "supervisor": None,
-        "processes": {},
-        "heartbeat": None,
-        "phase": None,
-        "step": 0,
-        "total_steps": config.grpo.steps,
-        "eval": NO_EVALUATION,
-        "last_metrics": {},
-        "alerts": [],
-        "wandb_url": None,
-        "spending": dict(spending) if spending else None,
-    }
     draft = folder / f".new-{secrets.token_hex(6)}"
     try:
         draft.mkdir(parents=True)
-        for name in FOLDERS:
-            (draft / name).mkdir()
-        write_atomic(draft / "run.yaml", dump_yaml(redact(config.model_dump(mode="json"))))
-        for name, text in (files or {}).items():
-            write_atomic(draft / name, text)
-        write_json(draft / "state.json", state)
+        write_first_files(
+            draft,
+            redact(config.model_dump(mode="json")),
+            files,
+            profile=config.profile,
+            model=config.model.name,
+            creator=ProcessIdentity.current().to_dict(),
+            total_steps=config.grpo.steps,
+            spending=dict(spending) if spending else None,
+        )
         set_reserve_aside(draft)
         return RunDir(_place(draft, folder, config.environment.name))
     except OSError as error:

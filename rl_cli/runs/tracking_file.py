@@ -2,7 +2,8 @@
 
 {"mode": live|online|offline|watch, "state": ok|behind|unavailable|unauthorised|done|incomplete, "rows":
 recorded, "uploaded": rows that were read back, "remote_state", "remote_step", "checked": Unix time, "error":
-one line, "url"}. Written by the process that records (offline) or uploads (live, online), or watches.
+one line, "url", "files_lacking": names of files that W&B lacks at the end}. Written by the process that
+records (offline) or uploads (live, online), or watches.
 """
 
 from __future__ import annotations
@@ -100,7 +101,16 @@ def in_words(record: dict[str, Any], why: bool = True) -> str:
         return state + (f" ({error})" if error else "")
     unavailable = "metrics unavailable" if state in ("unavailable", "unauthorised") else state
     reason = f" ({error})" if error else ""
-    return f"{mode}, {unavailable}: {uploaded} of {rows} rows{reason}"
+    files = ", without " + ", ".join(record["files_lacking"]) if record.get("files_lacking") else ""
+    return f"{mode}, {unavailable}: {uploaded} of {rows} rows{files}{reason}"
+
+
+def what_is_lacking(record: dict[str, Any]) -> str:
+    """What W&B is known to lack, e.g. `3 of 20 rows and 1 file (config.yaml)`; empty if nothing."""
+    rows, files = record["rows"] - record["uploaded"], record.get("files_lacking") or []
+    of_rows = [f"{rows} of {record['rows']} rows"] if rows else []
+    of_files = [f"{len(files)} file{'s' if len(files) > 1 else ''} ({', '.join(files)})"] if files else []
+    return " and ".join(of_rows + of_files)
 
 
 def is_only_played(run: RunDir) -> bool:

@@ -11,22 +11,19 @@ import os
 import re
 import secrets
 import shutil
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rl_cli.core.errors import BadUsage
-from rl_cli.core.files import explain_os_error, write_atomic, write_json
+from rl_cli.core.files import explain_os_error
+from rl_cli.runs.first_files import write_first_files
 from rl_cli.runs.run_dir import RunDir
-from rl_cli.runs.state_file import NO_EVALUATION
-from rl_cli.runs.times import now_text
 
 if TYPE_CHECKING:
     from rl_cli.config.tree import RunConfig
 
 PREFIX = "wandb:"
-FOLDERS = ("logs", "exit", "ready", "checkpoints")
 
 
 def is_watched(run: RunDir) -> bool:
@@ -90,7 +87,7 @@ def watched_run(home: str | Path, text: str) -> RunDir:
     draft = folder / f".new-{secrets.token_hex(6)}"
     try:
         draft.mkdir(parents=True)
-        _fill(draft, path)
+        write_first_files(draft, config_of(path).model_dump(mode="json"))
         try:
             os.rename(draft, target)
         except OSError:
@@ -144,44 +141,18 @@ def total_steps(remote: dict[str, Any]) -> int | None:
     return next((n for n in known if isinstance(n, int) and not isinstance(n, bool) and 0 < n < 10**7), None)
 
 
+def wandb_step(row: dict[str, Any]) -> int:
+    """W&B's own step of a row of a watched run's metrics; -1 for any other row."""
+    place = row.get("wandb")
+    step = place.get("step") if isinstance(place, dict) else None
+    if not isinstance(step, int) or not isinstance(row.get("step"), int):
+        return -1
+    return step if isinstance(row.get("time"), str) and isinstance(row.get("phase"), str) else -1
+
+
 def model_name(remote: dict[str, Any]) -> str | None:
     """The model, by the names that trainers give it."""
     model = remote.get("model")
     known = [model.get("name")] if isinstance(model, dict) else [model]
     known += [remote.get(name) for name in ("model_name", "model_name_or_path", "_name_or_path")]
     return next((name[:200] for name in known if isinstance(name, str) and name), None)
-
-
-def _fill(draft: Path, path: str) -> None:
-    from rl_cli.config.yaml_text import dump_yaml
-
-    for name in FOLDERS:
-        (draft / name).mkdir()
-    config = config_of(path)
-    write_atomic(draft / "run.yaml", dump_yaml(config.model_dump(mode="json")))
-    write_json(
-        draft / "state.json",
-        {
-            "state": "created",
-            "reason": None,
-            "created": now_text(),
-            "started": None,
-            "ended": None,
-            "host": socket.gethostname(),
-            "environment": config.environment.name,
-            "profile": None,
-            "backend": "wandb",
-            "model": None,
-            "supervisor": None,
-            "processes": {},
-            "heartbeat": None,
-            "phase": None,
-            "step": 0,
-            "total_steps": None,
-            "eval": NO_EVALUATION,
-            "last_metrics": {},
-            "alerts": [],
-            "wandb_url": None,
-            "spending": None,
-        },
-    )

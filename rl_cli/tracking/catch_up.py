@@ -21,7 +21,11 @@ LOOK_EVERY_SECONDS = 0.5
 
 
 def one_round(
-    back: ReadBack, seconds: float, over: bool, given_up: Callable[[], bool] = lambda: False
+    back: ReadBack,
+    seconds: float,
+    over: bool,
+    given_up: Callable[[], bool] = lambda: False,
+    only: set[Key] | None = None,
 ) -> None:
     """Uploads once what W&B lacks; what has become of it, `back` finds out.
 
@@ -34,14 +38,15 @@ def one_round(
         seconds: The bound of it all.
         over: Whether the run has ended.
         given_up: Asked now and then; True ends the round.
+        only: Just these of the rows that are lacking: a session of their own brings the others.
     """
     until = time.monotonic() + seconds
     run = back.run
-    whole = segments(run) if not (back.have or back.tried_segments) else []
-    back.tried_segments = True
+    whole = segments(run) if not (back.have or back.tried_segments or only) else []
+    back.tried_segments = back.tried_segments or not only
     folder = run.path / "wandb" / "catch-up"
     try:
-        folders = whole or _record(run, back.lacking(), folder, until)
+        folders = whole or _record(run, only or back.lacking(), folder, until)
         if folders:
             child = start_sync(run, folders, over=over)
             _wait(child, until, given_up)

@@ -10,9 +10,12 @@ from typing import Any
 from rl_cli.core.cuts import one_line
 from rl_cli.runs.progress import Reader
 from rl_cli.runs.run_dir import RunDir
+from rl_cli.runs.state_file import is_over
+from rl_cli.runs.tracking_file import what_is_lacking
 from rl_cli.tracking.ask import Asker
 from rl_cli.tracking.errors import WandbError
 from rl_cli.tracking.rows import Key, Row, figures_of, key_of, key_of_logged
+from rl_cli.tracking.sync_command import recorded_files
 
 UNAUTHORISED = ("no_key", "wrong_key", "forbidden")
 
@@ -30,6 +33,8 @@ class ReadBack:
         self.wanted: dict[Key, float] = {}
         """Rows of metrics.jsonl -> time.monotonic() at which each was seen here."""
         self.have: set[Key] = set()
+        self.files: set[str] | None = set()
+        """Names of the run's files that W&B has; None if it does not list them."""
         self.error: WandbError | None = None
         """Why the last question got no answer."""
         self.remote: dict[str, Any] = {}
@@ -37,7 +42,7 @@ class ReadBack:
         self.checked: float | None = None
         """Unix time of the last answer."""
         self.grew = time.monotonic()
-        """time.monotonic() at which W&B last had more than before."""
+        """time.monotonic() at which W&B last had more rows or files than before."""
         self.tried_segments = False
         """Whether an upload of the segments as they were recorded has been tried."""
         self.differs: dict[str, Any] | None = None
@@ -70,7 +75,7 @@ class ReadBack:
         Args:
             deadline: Seconds.
         """
-        before = len(self.have)
+        before = len(self.have), len(self.files or ())
         try:
             self._ask(deadline)
         except WandbError as error:
@@ -81,7 +86,7 @@ class ReadBack:
         else:
             self.error = None
         self.checked = time.time()
-        if len(self.have) > before:
+        if (len(self.have), len(self.files or ())) > before:
             self.grew = time.monotonic()
         return True
 
@@ -91,6 +96,18 @@ class ReadBack:
             self._entity = str(self.asker.ask("viewer", {}, deadline)["entity"])
         question = {"path": self.path, "min_step": self._next}
         self.remote = self.asker.ask("rows", question, max(1.0, until - time.monotonic()), self._take)
+        if names := self.lacking_files():
+            self._ask_for_files(names, max(1.0, until - time.monotonic()))
+
+    def _ask_for_files(self, names: set[str], deadline: float) -> None:
+        try:
+            answer = self.asker.ask("files", {"path": self.path, "names": sorted(names)}, deadline)
+        except WandbError as error:
+            if error.kind != "refused":
+                raise
+            self.files = None
+        else:
+            self.files = (self.files or set()) | set(answer["files"])
 
     @property
     def path(self) -> str:
@@ -120,9 +137,20 @@ class ReadBack:
         latest = time.monotonic() - older_than
         return {key for key, seen in self.wanted.items() if key not in self.have and seen <= latest}
 
+    def lacking_files(self) -> set[str]:
+        """Names of recorded files that W&B does not have; they are sent, and missed, at the end of a run."""
+        if self.files is None or not is_over(self.run.state()):
+            return set()
+        return recorded_files(self.run) - self.files
+
+    def is_whole(self) -> bool:
+        """Whether W&B has every row and every file, by the last answer."""
+        return not self.lacking() and not self.lacking_files()
+
     def record(self, mode: str, state: str, error: str | None = None) -> dict[str, Any]:
         """As tracking.json says it."""
         steps = [step for axis, step, _ in self.have if axis == "global_step"]
+        files = sorted(self.lacking_files())
         return {
             "mode": mode,
             "state": state,
@@ -133,6 +161,7 @@ class ReadBack:
             "checked": self.checked,
             "error": error,
             "url": self.remote.get("url"),
+            **({"files_lacking": files} if files else {}),
             **({"differs": self.differs} if self.differs else {}),
         }
 
@@ -156,8 +185,7 @@ class ReadBack:
 def conclusion(back: ReadBack, mode: str) -> dict[str, Any]:
     """tracking.json at the end of an upload: done, or incomplete with what is lacking and why."""
     back.look_here()
-    lacking = len(back.lacking())
-    if not lacking and back.checked is not None and back.trouble() == "ok":
+    if back.is_whole() and back.checked is not None and back.trouble() == "ok":
         return back.record(mode, "done")
     why = one_line(back.error.message, 200) if back.error else "they have not arrived in time"
     return back.record(mode, "incomplete", why)
@@ -165,5 +193,6 @@ def conclusion(back: ReadBack, mode: str) -> dict[str, Any]:
 
 def what_lacks(record: dict[str, Any]) -> str:
     """Of an upload that is incomplete, in one sentence."""
-    lacking = record["rows"] - record["uploaded"]
-    return f"W&B lacks {lacking} of {record['rows']} rows: {record['error']}; all are kept here"
+    if lacks := what_is_lacking(record):
+        return f"W&B lacks {lacks}: {record['error']}; all is kept here"
+    return f"whether W&B has everything is not known: {record['error']}; all is kept here"

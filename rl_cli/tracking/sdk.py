@@ -26,7 +26,7 @@ Send = Callable[[Row | str], None]
 
 OPERATIONS = (
     *("viewer", "projects", "runs", "run", "run_state"),
-    *("logged_steps", "history", "rows", "system_metrics", "stop", "stop_asked"),
+    *("logged_steps", "history", "rows", "files", "system_metrics", "stop", "stop_asked"),
 )
 REPEATED_ROWS = 4 * PAGE_ROWS
 """Where W&B holds rows twice (exported and live), they come again within a page."""
@@ -157,6 +157,11 @@ class Sdk:
             if sent >= arguments.get("most", 10**9):
                 break
         return {**described, "sent": sent}
+
+    def files(self, arguments: Row, send: Send) -> Row:
+        """{"files": those of `names` that W&B has, with content}; arguments path, names."""
+        found = self._run(arguments["path"]).files(names=arguments["names"])
+        return {"files": [file.name for file in found if int(file.size or 0) > 0]}
 
     def system_metrics(self, arguments: Row, send: Send) -> Row:
         """System figures over time, sampled by W&B itself; arguments path, points."""

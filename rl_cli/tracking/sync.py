@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from rl_cli.core.errors import BadUsage
+from rl_cli.runs.lock_holder import who_holds
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import StateWriter, is_over
 from rl_cli.runs.store import list_runs
 from rl_cli.runs.supervision.tracking_mode import has_key
-from rl_cli.runs.tracking_file import is_only_played, recorded, write_tracking
+from rl_cli.runs.tracking_file import is_only_played, recorded, what_is_lacking, write_tracking
 from rl_cli.tracking.ask import Asker
 from rl_cli.tracking.catch_up import one_round
 from rl_cli.tracking.read_back import ReadBack, conclusion
 
 LOCK_SECONDS = 90.0
 """A supervisor that has written the end may still be uploading."""
+TOTAL_SECONDS = 900.0
+"""All of it, for one run: what is left then comes with the next call."""
 ANSWER_SECONDS = 30.0
 ROUND_SECONDS = 300.0
-QUIET_SECONDS = 45.0
+QUIET_SECONDS = 30.0
 """A round that has brought nothing for this long is ended."""
-VAIN_SECONDS = 80.0
+VAIN_SECONDS = 55.0
 """No further round is begun once nothing has come for this long."""
-LOOK_EVERY_SECONDS = 8.0
+LOOK_EVERY_SECONDS = 5.0
 MOST_VAIN_ROUNDS = 3
 """Rounds in a row that bring nothing."""
 
@@ -37,11 +41,14 @@ class Synced:
     run: str
     rows: int
     uploaded: int
+    files_lacking: list[str]
     complete: bool
+    lacks: str
+    """In words, e.g. `3 of 20 rows and 1 file (config.yaml)`; empty if nothing is known to lack."""
     error: str | None
     url: str | None
     hopeless: bool
-    """W&B itself was the trouble: another run would fare no better."""
+    """W&B itself was the trouble, or took nothing although it had the time: so it would with others."""
 
 
 def need_sync(home: str) -> tuple[list[RunDir], list[RunDir]]:
@@ -63,12 +70,14 @@ def _needs(run: RunDir) -> bool:
     return record is not None and record["state"] != "done" and bool(record.get("rows"))
 
 
-def sync_run(run: RunDir, seconds: float = 3600, told: Callable[[str], None] = lambda line: None) -> Synced:
+def sync_run(
+    run: RunDir, seconds: float = TOTAL_SECONDS, told: Callable[[str], None] = lambda line: None
+) -> Synced:
     """Uploads what W&B lacks of a run, and reads it back.
 
     Args:
         run: The run; over.
-        seconds: The bound of it all.
+        seconds: After so many no further round is begun, and the one that goes on is ended.
         told: Gets a line about how it goes.
 
     Raises:
@@ -82,17 +91,41 @@ def sync_run(run: RunDir, seconds: float = 3600, told: Callable[[str], None] = l
     if not is_over(state):
         raise BadUsage(f"{run.id} goes on ({state['state']})", "W&B gets the rest at its end")
     try:
-        with run.locked(timeout=LOCK_SECONDS) as writer, Asker() as asker:
+        with _held(run, told) as writer, Asker() as asker:
             back = ReadBack(run, asker)
-            _bring(back, time.monotonic() + seconds, told)
+            in_vain = _bring(back, time.monotonic() + seconds, told)
             record = conclusion(back, (recorded(run) or {}).get("mode") or "offline")
             write_tracking(run, record)
             _note(run, writer, record)
     except TimeoutError:
-        raise BadUsage(f"{run.id} is being uploaded or resumed at this moment", "try again later") from None
-    complete = record["state"] == "done"
-    rows, uploaded = record["rows"], record["uploaded"]
-    return Synced(run.id, rows, uploaded, complete, record["error"], record["url"], back.is_hopeless())
+        raise BadUsage(f"{run.id} is not free: {who_holds(run)}", "try again once that is done") from None
+    return Synced(
+        run=run.id,
+        rows=record["rows"],
+        uploaded=record["uploaded"],
+        files_lacking=record.get("files_lacking", []),
+        complete=record["state"] == "done",
+        lacks=what_is_lacking(record),
+        error=record["error"],
+        url=record["url"],
+        hopeless=in_vain or back.is_hopeless(),
+    )
+
+
+@contextmanager
+def _held(run: RunDir, told: Callable[[str], None]) -> Iterator[StateWriter]:
+    """The run's lock; tells whoever waits for it why.
+
+    Raises:
+        TimeoutError: Nobody lets go of it.
+    """
+    with ExitStack() as stack:
+        try:
+            writer = stack.enter_context(run.locked(timeout=1))
+        except TimeoutError:
+            told(f"{run.id}: waiting, {who_holds(run)}")
+            writer = stack.enter_context(run.locked(timeout=LOCK_SECONDS))
+        yield writer
 
 
 def _note(run: RunDir, writer: StateWriter, record: dict[str, Any]) -> None:
@@ -112,22 +145,37 @@ def _note(run: RunDir, writer: StateWriter, record: dict[str, Any]) -> None:
     writer.update(wandb_url=url, alerts=alerts)
 
 
-def _bring(back: ReadBack, until: float, told: Callable[[str], None]) -> None:
+def _bring(back: ReadBack, until: float, told: Callable[[str], None]) -> bool:
+    """Uploads in rounds; returns whether W&B answered, and took nothing for as long as it was given."""
     back.look_here()
     vain, began = 0, time.monotonic()
     while vain < MOST_VAIN_ROUNDS and (left := until - time.monotonic()) > 0:
         if not back.look_there(min(ANSWER_SECONDS, left)):
-            return
-        lacking = len(back.lacking())
-        if not lacking and back.end_is_told():
-            return
-        told(f"{back.run.id}: W&B has {len(back.wanted) - lacking} of {len(back.wanted)} rows")
-        progress = _Progress(back, told)
+            return False
+        if _is_all_there(back):
+            return False
+        told(_how_far(back))
+        lacking, progress = _lacking(back), _Progress(back, told)
         one_round(back, min(ROUND_SECONDS, until - time.monotonic()), True, progress.is_stuck)
         back.look_there(ANSWER_SECONDS)
-        vain = 0 if len(back.lacking()) < lacking else vain + 1
+        vain = 0 if _lacking(back) < lacking else vain + 1
         if time.monotonic() - max(began, back.grew) > VAIN_SECONDS:
-            return
+            return not _is_all_there(back)
+    return False
+
+
+def _lacking(back: ReadBack) -> int:
+    return len(back.lacking()) + len(back.lacking_files())
+
+
+def _is_all_there(back: ReadBack) -> bool:
+    return back.is_whole() and back.end_is_told()
+
+
+def _how_far(back: ReadBack) -> str:
+    rows, files = len(back.wanted), len(back.lacking_files())
+    without = f", {files} files not yet" if files else ""
+    return f"{back.run.id}: W&B has {rows - len(back.lacking())} of {rows} rows{without}"
 
 
 class _Progress:
@@ -138,15 +186,13 @@ class _Progress:
         self.began = self.looked = time.monotonic()
 
     def is_stuck(self) -> bool:
-        """Whether nothing has come for so long that the round is in vain."""
+        """Whether the round is in vain, because nothing has come for so long, or has nothing left to do."""
         if time.monotonic() - self.looked < LOOK_EVERY_SECONDS:
             return False
-        lacking = len(self.back.lacking())
+        lacking = _lacking(self.back)
         answered = self.back.look_there(ANSWER_SECONDS)
-        left, rows = len(self.back.lacking()), len(self.back.wanted)
         self.looked = time.monotonic()
         quiet = round(self.looked - max(self.began, self.back.grew))
         why = f"nothing new for {quiet} s" if answered else f"no answer ({self.back.error})"
-        news = "" if left < lacking else f", {why}"
-        self.told(f"{self.back.run.id}: W&B has {rows - left} of {rows} rows{news}")
-        return quiet > QUIET_SECONDS
+        self.told(_how_far(self.back) + ("" if _lacking(self.back) < lacking else f", {why}"))
+        return quiet > QUIET_SECONDS or _is_all_there(self.back)

@@ -20,6 +20,9 @@ BOUNDS = {
 }
 """A request that hangs is given up and made again; how often is the business of whoever ends the process."""
 
+FILES = ("config.yaml", "requirements.txt", "wandb-metadata.json", "wandb-summary.json")
+"""Every session that ends in good order has them."""
+
 
 def segments(run: RunDir) -> list[Path]:
     """What has been recorded of a run, oldest first."""
@@ -28,6 +31,11 @@ def segments(run: RunDir) -> list[Path]:
         path for path in folders if path.is_dir() and not path.is_symlink() and any(path.glob("*.wandb"))
     ]
     return sorted(found, key=lambda path: path.name.split("run-", 1)[1])
+
+
+def recorded_files(run: RunDir) -> set[str]:
+    """Names of the files that go to W&B beside the rows, as far as they have been recorded."""
+    return {name for name in FILES for folder in segments(run) if (folder / "files" / name).exists()}
 
 
 def start_sync(run: RunDir, folders: list[Path], *, live: bool = False, over: bool = True) -> children.Child:

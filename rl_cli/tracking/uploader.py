@@ -24,6 +24,7 @@ from rl_cli.tracking.ask import Asker
 from rl_cli.tracking.catch_up import one_round
 from rl_cli.tracking.errors import WandbError
 from rl_cli.tracking.read_back import ReadBack, conclusion, what_lacks
+from rl_cli.tracking.rows import Key
 from rl_cli.tracking.session import alert, prepare
 from rl_cli.tracking.sync_command import segments, start_sync
 
@@ -37,6 +38,11 @@ LATE_SECONDS = 20.0
 STUCK_SECONDS = 45.0
 """A session that has brought nothing for this long, while W&B answers and rows are late, is given up."""
 ROUND_SECONDS = 30.0
+ROUND_EVERY_SECONDS = 30.0
+"""From one round to the next; twice as long after each that brought nothing, up to:"""
+MOST_ROUND_EVERY_SECONDS = 120.0
+LATE_IN_ROUNDS_SECONDS = 60.0
+"""As LATE_SECONDS, where the rows come in rounds."""
 END_SECONDS = 60.0
 """How long it may take to bring the rest once the run is over."""
 HOPELESS_SECONDS = 8.0
@@ -56,6 +62,9 @@ class Uploader:
         self.given_up = mode == "online"
         """Whether the rest is uploaded in rounds; online, only at the end."""
         self.since = time.monotonic()
+        self.behind = False
+        self.round_every = ROUND_EVERY_SECONDS
+        self.next_round = time.monotonic()
         self.pause = FIRST_CHECK_SECONDS
         self.next_check = time.monotonic() + FIRST_CHECK_SECONDS
         self.knows_page = True
@@ -92,37 +101,56 @@ class Uploader:
             return False
         step = resume.step
         old = {key for key in self.back.lacking() if key[0] != "global_step" or key[1] <= step}
-        if old:
-            one_round(self.back, ROUND_SECONDS, over=False)
-            self._check()
+        if old and time.monotonic() >= self.next_round:
+            self._round(old)
         return not old
 
     def _check(self) -> None:
         """Reads back, says what is so, and takes to rounds where nothing moves."""
         answered = self.back.look_there(ANSWER_SECONDS)
-        late = self.back.lacking(LATE_SECONDS)
-        if answered and late:
-            quiet = time.monotonic() - max(self.since, self.back.grew)
-            if self.sync and quiet > STUCK_SECONDS:
-                self._end_sync()
-                self.given_up = True
-            if self.given_up and self.mode == "live":
-                one_round(self.back, ROUND_SECONDS, over=False, given_up=self._is_over)
-                self.back.look_there(ANSWER_SECONDS)
+        quiet = time.monotonic() - max(self.since, self.back.grew)
+        if answered and self.sync and self.back.lacking(LATE_SECONDS) and quiet > STUCK_SECONDS:
+            self._end_sync()
+            self.given_up = True
         self._tell()
         if answered:
             self._heed_the_page()
+            if self._comes_in_rounds() and time.monotonic() >= self.next_round and self.back.lacking():
+                self._round()
         well = answered and not self.back.lacking(LATE_SECONDS)
         self.pause = min(self.pause * 2, CHECK_SECONDS if well else CHECK_SECONDS / 2)
         self.next_check = time.monotonic() + self.pause
 
-    def _is_over(self) -> bool:
+    def _comes_in_rounds(self) -> bool:
+        return self.given_up and self.mode == "live"
+
+    def _round(self, only: set[Key] | None = None) -> None:
+        began, had = time.monotonic(), len(self.back.have)
+        one_round(self.back, ROUND_SECONDS, over=False, given_up=self._round_is_enough, only=only)
+        self.back.look_there(ANSWER_SECONDS)
+        vain = len(self.back.have) == had
+        self.round_every = (
+            min(2 * self.round_every, MOST_ROUND_EVERY_SECONDS) if vain else ROUND_EVERY_SECONDS
+        )
+        self.next_round = began + self.round_every
+        self._tell()
+
+    def _round_is_enough(self) -> bool:
+        """Takes in, while a round goes on, what the run writes: how late a row is counts from then."""
+        self.back.look_here()
         return is_over(self.run.state())
+
+    def _is_behind(self) -> bool:
+        """Whether rows are late. What was behind is so until all that is late at all has come: between two
+        rounds, and with W&B as ill as before, a run does not look well."""
+        bound = LATE_IN_ROUNDS_SECONDS if self._comes_in_rounds() and not self.behind else LATE_SECONDS
+        self.behind = bool(self.back.lacking(bound))
+        return self.behind
 
     def _tell(self) -> None:
         self.back.look_here()
         state, error = self.back.trouble(), self.back.error
-        if state == "ok" and self.back.lacking(LATE_SECONDS):
+        if state == "ok" and self._is_behind():
             state = "behind"
         line = one_line(error.message, 200) if error else None
         with suppress(OSError):  # a full disk is the run's business
@@ -158,7 +186,7 @@ class Uploader:
                 self._end_sync()
             if self.back.look_there(min(ANSWER_SECONDS, max(1.0, left))):
                 answered_at = time.monotonic()
-                complete = not self.back.lacking()
+                complete = self.back.is_whole()
                 if complete and (self.back.end_is_told() or empty_rounds >= MOST_EMPTY_ROUNDS):
                     break
                 if self.sync is None or time.monotonic() - max(began, self.back.grew) > HOPELESS_SECONDS:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.tools.calls import call, context, error
-from tests.tracking.kit import Kept, use
+from tests.tracking.kit import Kept
 from tests.wandb_server.faults import Fault
 from tests.wandb_server.server import WandbServer
 from tests.wandb_server.somebody import curve, plant_run
@@ -20,24 +19,9 @@ from tools.dispatcher import ApprovalRequest, CallContext, Verdict, tool_schemas
 RUN = {"run": "team/rl/abc123"}
 
 
-@pytest.fixture(scope="module")
-def shared() -> Iterator[tuple[WandbServer, Kept]]:
-    with WandbServer() as server:
-        kept = Kept()
-        yield server, kept
-        kept.end()
-
-
-@pytest.fixture
-def server(
-    shared: tuple[WandbServer, Kept], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[WandbServer]:
-    server, kept = shared
-    use(server, monkeypatch, tmp_path)
+@pytest.fixture(autouse=True)
+def one_child(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rl_cli.tracking.ask.Asker", lambda: kept)
-    yield server
-    server.heal()
-    server.runs.clear()
 
 
 def asked(approve: bool = True) -> tuple[CallContext, list[ApprovalRequest]]:
@@ -110,7 +94,6 @@ def test_queries_that_a_server_refuses_are_asked_in_other_words(server: WandbSer
     given = context(toolsets=("wandb",))
     assert [one["name"] for one in call("wandb_list_projects", {}, given)["projects"]] == ["rl"]
     assert call("wandb_list_runs", {"project": "rl"}, given)["total"] == 1
-    server.refused.clear()
 
 
 def test_trouble_has_a_type_and_comes_back_in_time(server: WandbServer) -> None:

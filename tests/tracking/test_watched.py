@@ -6,7 +6,6 @@ import asyncio
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from rl_cli.tracking.ask import Asker
 from rl_cli.tracking.errors import WandbError
 from rl_cli.tracking.watcher import refresh, watched, watching
 from tests.runs.kit import until
-from tests.tracking.kit import Kept, use
+from tests.tracking.kit import Kept
 from tests.wandb_server.server import WandbServer
 from tests.wandb_server.somebody import curve, log, plant_run
 
@@ -34,24 +33,9 @@ OFTEN = 0.3
 """Seconds between two looks."""
 
 
-@pytest.fixture(scope="module")
-def shared() -> Iterator[tuple[WandbServer, Kept]]:
-    with WandbServer() as server:
-        kept = Kept()
-        yield server, kept
-        kept.end()
-
-
-@pytest.fixture
-def server(
-    shared: tuple[WandbServer, Kept], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[WandbServer]:
-    server, kept = shared
-    use(server, monkeypatch, tmp_path)
+@pytest.fixture(autouse=True)
+def one_child(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rl_cli.tracking.watcher.Asker", lambda: kept)
-    yield server
-    server.runs.clear()
-    server.requests.clear()
 
 
 def until_step(run: RunDir, step: int) -> None:

@@ -18,17 +18,18 @@ from typing import TYPE_CHECKING, Any
 
 from rl_cli.core.errors import BadUsage
 from rl_cli.core.files import explain_os_error, read_jsonl, write_atomic, write_json
-from rl_cli.core.processes import ProcessIdentity
+from rl_cli.core.processes import ProcessIdentity, kill_tree
 from rl_cli.core.settings import load_settings
 from rl_cli.runs import checkpoints
 from rl_cli.runs.attempts import NAME
 from rl_cli.runs.backends import prepare
 from rl_cli.runs.launch import attach_run, start_supervisor
+from rl_cli.runs.lock_holder import supervisor_is_there, who_holds
 from rl_cli.runs.resuming.jsonl_cut import cut_lines
 from rl_cli.runs.resuming.plan import Plan, goes_on, make_plan
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.settle import settle
-from rl_cli.runs.state_file import NO_EVALUATION, StateWriter, is_over, set_reserve_aside
+from rl_cli.runs.state_file import NO_EVALUATION, State, StateWriter, is_over, set_reserve_aside
 from rl_cli.runs.times import now_text
 from rl_cli.spending.gate import RunSpending, reserve_run
 from rl_cli.spending.rates import rate_here
@@ -36,8 +37,10 @@ from rl_cli.spending.rates import rate_here
 if TYPE_CHECKING:
     from rl_cli.config.tree import RunConfig
 
-LOCK_SECONDS = 110.0
+LOCK_SECONDS = 60.0
 """A supervisor that has written the end holds the lock while it writes the report and W&B takes the rest."""
+UPLOAD_SECONDS = 8.0
+"""How long W&B may go on taking it: the next attempt brings what is left."""
 CUT = ("metrics.jsonl", "samples.jsonl")
 OF_THE_END = ("evaluations/best.jsonl", "evaluations/final.jsonl", "stop.json")
 
@@ -91,6 +94,7 @@ def resume_run(
         state = run.state()
         return Resumed(run, True, state.get("attempt") or 1, state.get("step") or 0, None, [])
     try:
+        make_plan(run, state, changes or {})  # what cannot be resumed ends nobody's upload
         with _held(run) as writer:
             plan, config = make_plan(run, writer.state, changes or {})
             if config.backend.name == "trl":  # a replay has its file with it
@@ -109,12 +113,12 @@ def resume_run(
 
 @contextmanager
 def _held(run: RunDir) -> Iterator[StateWriter]:
-    """The run's lock, once whoever saw it end has let go of it.
+    """The run's lock, once whoever saw it end has let go of it; an upload of the end has to make way.
 
     Raises:
         BadUsage: It goes on, or nobody lets go.
     """
-    deadline = time.monotonic() + LOCK_SECONDS
+    began = time.monotonic()
     with ExitStack() as stack:
         while True:
             try:
@@ -123,12 +127,22 @@ def _held(run: RunDir) -> Iterator[StateWriter]:
                 state = run.state()
                 if not is_over(state):
                     raise goes_on(run, state) from None
-                if time.monotonic() > deadline:
-                    problem = f"the supervisor of {run.id} is still busy with its end"
-                    raise BadUsage(problem, "try again in a moment") from None
+                waited = time.monotonic() - began
+                patience = LOCK_SECONDS if supervisor_is_there(state) else UPLOAD_SECONDS
+                if waited > patience:
+                    problem = f"{run.id} cannot be resumed yet: {who_holds(run)}"
+                    raise BadUsage(problem, "try again once that is done") from None
+                if waited > UPLOAD_SECONDS:
+                    _end_upload(state)
             else:
                 break
         yield writer
+
+
+def _end_upload(state: State) -> None:
+    """The supervisor then lets go of the run. Nothing is lost: what W&B lacks comes with the next attempt."""
+    if known := state.get("processes", {}).get("uploader"):
+        kill_tree(ProcessIdentity.from_dict(known), grace_seconds=0)
 
 
 def _reserve(run: RunDir, plan: Plan, config: RunConfig, session: str | None) -> dict[str, Any]:
