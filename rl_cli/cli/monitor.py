@@ -144,6 +144,8 @@ def event_text(event: dict[str, Any]) -> str:
     line, said = progress_line(event), event.get("what") or event.get("message") or ""
     if event["kind"] == "live":
         return str(said)
+    if event["kind"] == "end" and event.get("said"):
+        return f"end: {said} {event.get('by')}: {one_line(str(event['said']), 400)}"
     if event["kind"] == "decision" and line is None:
         by, reason = event.get("by"), event.get("reason")
         return one_line(f"decision ({by}): {said}" + (f", {reason}" if reason else ""), 400)

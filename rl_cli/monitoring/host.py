@@ -24,7 +24,7 @@ from rl_cli.runs.state_file import State, is_over
 from rl_cli.runs.store import runs_folder
 from rl_cli.runs.times import duration, now_text, time_text
 from rl_cli.tracking.watcher import refresh, watching
-from tools.spec import Judge
+from tools.spec import RULES, Decision, Judge
 
 SCAN_SECONDS = 5.0
 """Between two looks for runs that somebody has started."""
@@ -118,7 +118,7 @@ class Host:
         if is_orphan(state):
             await self._attach(run.id, lambda: None)
         news = self._endings.is_news(run.id, state)
-        if is_over(state) and not (await asyncio.to_thread(_ends_judged, run)):
+        if is_over(state) and not (await asyncio.to_thread(_takes_end, run)):
             return news and await asyncio.to_thread(self._tell_end, run, state)
         await asyncio.to_thread(refresh, run)
         outcome = await asyncio.to_thread(check_now, run)
@@ -145,7 +145,15 @@ class Host:
         async with watching(run):
             over = False
             while not over:
-                watched = await watch(run, judge, BY, None, on_progress, LOOK_SECONDS, True, beat)
+                watched = await watch(
+                    run,
+                    judge,
+                    BY,
+                    on_progress=on_progress,
+                    look_every=LOOK_SECONDS,
+                    end_once=True,
+                    on_look=beat,
+                )
                 self._conclude(run, watched)
                 over = watched.outcome.why == "end"
 
@@ -161,7 +169,7 @@ class Host:
         """
         outcome, decision = watched.outcome, watched.decision
         if outcome.why == "end":
-            return self._tell_end(run, outcome.state)
+            return self._tell_end(run, outcome.state, decision)
         if decision is None or decision.what not in ("ask", "change"):
             return False
         word = {
@@ -186,11 +194,15 @@ class Host:
             if self._endings.is_news(run_id, state):
                 self._tell_end(self._run(run_id), state)
 
-    def _tell_end(self, run: RunDir, state: State) -> bool:
-        """Returns whether a person is needed."""
+    def _tell_end(self, run: RunDir, state: State, decision: Decision | None = None) -> bool:
+        """Tells it with the model's last words, if there are any; returns whether a person is needed."""
         self._endings.told(run.id, state)
         event = {"kind": "end", "message": outcome_of(run)}
-        self.tell(run.id, {**event, **({"time": state["ended"]} if state.get("ended") else {})})
+        if state.get("ended"):
+            event["time"] = state["ended"]
+        if decision and decision.by != RULES:
+            event |= {"by": decision.by, "said": decision.message}
+        self.tell(run.id, event)
         return is_incomplete(state)
 
     def _tell_live(self, run: RunDir) -> None:
@@ -230,7 +242,7 @@ class Host:
         write_heartbeat(self.home, self.started, runs=runs, **self._endings.to_dict())
 
 
-def _ends_judged(run: RunDir) -> bool:
-    """Whether somebody judges this run, and its end falls to us."""
+def _takes_end(run: RunDir) -> bool:
+    """Takes the end of a run that somebody judges; False if nobody does, or the end is taken."""
     checks = DueChecks(run)
     return checks.begun and checks.take_end()

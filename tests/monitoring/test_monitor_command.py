@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from rl_cli.cli.monitor import event_text
 from rl_cli.core.files import read_json, write_json
 from rl_cli.monitoring.heartbeat import monitor_state
 from rl_cli.monitoring.host import Host
@@ -224,6 +225,33 @@ def test_the_monitor_tells_of_a_run_that_failed_before_its_first_look(
     _, rows = monitors[0].end()
     assert [row["run"] for row in rows if row["kind"] == "end"] == [run.id]
     assert rl_cli("monitor", "--once").code == 0  # it has been told
+
+
+def test_the_end_is_told_with_the_last_words_of_the_model(runs: Path, monitors: list[Monitor]) -> None:
+    model = scripted(runs / "model", decides("end", "continue", "it ended", "It learned nothing."))
+    monitors.append(Monitor("--model", model))
+    run = start(runs, [steps(60, every=0.1, **LEARNS)], {"first_check_seconds": 3600})
+    path = runs / "monitor.json"
+    until(lambda: path.exists() and run.id in read_json(path).get("told", {}), 60)
+    _, rows = monitors[0].end()
+    [end] = [row for row in rows if row["kind"] == "end"]
+    assert (end["by"], end["said"]) == (model, "It learned nothing.")
+    assert "finished at step 60 of 60" in end["message"]
+    assert event_text(end).endswith(f"{model}: It learned nothing.")
+
+
+def test_a_run_is_judged_by_rule_where_the_model_cannot_be_reached(runs: Path) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
+        run = start(runs, LONG, SOON)
+        until(lambda: run.last_metrics().get("step", 0) > 20)
+        told = rl_cli("monitor", "--once", "--json", "--model", "openai/m", "--base-url", url)
+    assert told.code == 0, told.err
+    [row] = [row for row in told.rows() if row["kind"] == "decision"]
+    assert (row["by"], row["what"]) == ("rules", "continue")
+    assert "decided by rule: " in row["reason"]
+    assert run.state()["state"] == "running"
 
 
 def test_once_judges_runs_side_by_side_so_that_none_waits_for_a_model_that_hangs(runs: Path) -> None:
