@@ -46,7 +46,7 @@ def watch_run(run: Any, as_json: bool) -> None:
 
 def _follow(run: Any, as_json: bool, watcher: Watcher | None) -> Follower:
     """Until the run is over."""
-    follower = Follower(run, judged_only=True)
+    follower = Follower(run, judged_only=True, feed=watcher.feed if watcher else None)
     display: LiveWatch | _Lines
     display = LiveWatch(follower) if is_live_terminal() and not as_json else _Lines(as_json)
     while True:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rl_cli.core.errors import BadUsage, RlCliError, WorkFailed
+from rl_cli.core.json_text import parse_json
 from rl_cli.core.redaction import redact_text, redacted_json
 
 StrPath = str | os.PathLike[str]
@@ -129,7 +130,7 @@ def tail_jsonl(path: StrPath, offset: int, chunk: int | None = None) -> tuple[li
     except FileNotFoundError:
         return [], 0
     whole = data[: data.rfind(b"\n") + 1]
-    rows = [row for line in whole.split(b"\n") if (row := _row(line)) is not None]
+    rows = [row for line in whole.split(b"\n") if (row := _row(line, parse_json)) is not None]
     return rows, offset + len(whole)
 
 
@@ -160,9 +161,9 @@ def explain_os_error(error: OSError, path: StrPath | None = None) -> RlCliError:
     return WorkFailed(f"{where}: {error.strerror or error}")
 
 
-def _row(line: bytes) -> dict[str, Any] | None:
+def _row(line: bytes, parse: Callable[[str], Any] = json.loads) -> dict[str, Any] | None:
     try:
-        value = json.loads(line.decode())
+        value = parse(line.decode())
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

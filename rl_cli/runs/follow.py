@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +18,7 @@ SHOWN = (
     *("phase", "evaluation", "alert", "warm_start", "checkpoint", "decision", "stop_requested", "wandb"),
     *("checks_missed", "resumed"),
 )
+Feed = Callable[[Progress, list[Row], list[Row], int], None]
 
 
 class Follower:
@@ -32,10 +34,18 @@ class Follower:
         run: The run.
         judged_only: As `Progress` has it.
         catch_up_seconds: Of the events so far, those that are not older, and the present phase; None: all.
+        feed: Puts new rows and events into the Progress, knowing how many rows are left.
     """
 
-    def __init__(self, run: RunDir, judged_only: bool = False, catch_up_seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        run: RunDir,
+        judged_only: bool = False,
+        catch_up_seconds: float | None = None,
+        feed: Feed | None = None,
+    ) -> None:
         self.run = run
+        self._feed = feed
         self.progress = Progress(judged_only=judged_only)
         self._reader = Reader(run)
         self._catch_up_seconds = catch_up_seconds
@@ -54,7 +64,10 @@ class Follower:
         rows: list[Row] = []
         events: list[Row] = []
         for some_rows, some_events in self._reader.batches():
-            self.progress.feed(some_rows, some_events)
+            if self._feed:
+                self._feed(self.progress, some_rows, some_events, self._reader.rows_left)
+            else:
+                self.progress.feed(some_rows, some_events)
             rows = (rows + some_rows)[-1 if first else 0 :]
             events += some_events
         found: list[dict[str, Any]] = []

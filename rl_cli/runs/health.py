@@ -27,11 +27,15 @@ __all__ = [
     "View",
     "alert_fields",
     "inspect",
+    "inspect_stops",
+    "stop_signs",
     "view_of",
 ]
 
+OF_FIGURES: tuple[Rule, ...] = (stops.not_finite, stops.no_signal, stops.target_reached, stops.plateau)
+"""Those of the rules that end a run which look at nothing but its figures."""
 ALWAYS: tuple[Rule, ...] = (
-    *(stops.not_finite, stops.dead, stops.stalled, stops.no_signal, stops.target_reached, stops.plateau),
+    *(*OF_FIGURES, stops.dead, stops.stalled),
     *(budgets.out_of_time, budgets.over_budget),
     *(machine.disk_low, machine.memory_low, machine.checkpoint_overdue),
     *(rollouts.rollout_errors, policy.logprob_mismatch),
@@ -53,6 +57,16 @@ def inspect(view: View) -> list[Finding]:
     warm = len(view.grpo) > view.limits.alerts.warmup_steps
     found = [finding for rule in (RULES if warm else ALWAYS) for finding in rule(view)]
     return sorted(found, key=lambda finding: finding.verdict is None)
+
+
+def inspect_stops(view: View) -> list[Finding]:
+    """What the rules of OF_FIGURES find."""
+    return [finding for rule in OF_FIGURES for finding in rule(view)]
+
+
+def stop_signs(progress: Progress, limits: Limits) -> tuple[object, ...]:
+    """While these are equal, `inspect_stops` finds the same: cheap enough to be asked at every row."""
+    return stops.signs(limits, progress.grpo, progress.sft, progress.validations)
 
 
 def view_of(progress: Progress, limits: Limits, **now: Any) -> View:
@@ -107,18 +121,21 @@ class AlertGate:
             rank = SEVERITIES.index(severity) if severity in SEVERITIES else 1
             self._seen[str(alert.get("rule"))] = (row, rank)
 
-    def passed(self, findings: Iterable[Finding], row: int) -> list[Finding]:
+    def passed(self, findings: Iterable[Finding], row: int, since: int | None = None) -> list[Finding]:
         """Those of the findings of one check that are to be raised.
 
         Args:
             findings: Of `inspect`.
             row: How many rows the run had by then (`Progress.rows`).
+            since: Row of the check before this one, where the rows in between were not judged: what was found
+                then goes on.
         """
         new = []
         for finding in findings:
             rank = SEVERITIES.index(finding.severity)
             seen = self._seen.get(finding.rule)
-            if seen is None or row - seen[0] > self.cooldown or rank > seen[1]:
+            silent = seen is None or (row - seen[0] > self.cooldown and (since is None or seen[0] < since))
+            if silent or (seen and rank > seen[1]):
                 new.append(finding)
             self._seen[finding.rule] = (row, rank)
         return new

@@ -157,11 +157,13 @@ def common_row(row: Mapping[str, Any]) -> dict[str, Any]:
         elif rank == best[0]:
             best[1].append(name)
             best[2].append(value)
-    if not found:
-        return dict(row)
-    used = {name for _, names, _ in found.values() for name in names}
-    rest = {name: value for name, value in row.items() if name not in used}
-    return {**rest, **{ours: mean_of(values) for ours, (_, _, values) in found.items()}}
+    renamed = dict(row)
+    for _, names, _ in found.values():
+        for name in names:
+            del renamed[name]
+    for ours, (_, _, values) in found.items():
+        renamed[ours] = values[0] if len(values) == 1 else mean_of(values)
+    return renamed
 
 
 def has_our_name(name: str) -> bool:

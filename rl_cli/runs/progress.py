@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -217,15 +218,18 @@ class Reader:
         self._offsets = [0, 0]
         self._files = [(0, -1), (0, -1)]
         """(inode, size) as they were."""
+        self.rows_left = 0
+        """Rows of metrics that are there after those that were given last: by the size of those, about."""
 
     def batches(self) -> Iterator[tuple[list[Row], list[Row]]]:
         """Yields (new metrics rows, new events) of bounded size; costs two `stat` calls if there are none.
 
-        All new events come before the first new row, as far as they were there when it began.
+        A row comes after all events that were written before it.
         """
-        while events := self._gained(1):
+        there = self._stat(0)
+        while events := self._gained(1, self._stat(1)):
             yield [], events
-        while rows := self._gained(0):
+        while rows := self._gained(0, there):
             yield rows, []
 
     def read(self) -> tuple[list[Row], list[Row]]:
@@ -237,22 +241,31 @@ class Reader:
             events += some_events
         return rows, events
 
-    def _gained(self, i: int) -> list[Row]:
+    def _stat(self, i: int) -> os.stat_result | None:
         try:
-            stat = self._paths[i].stat()
+            return self._paths[i].stat()
         except FileNotFoundError:
+            return None
+
+    def _gained(self, i: int, there: os.stat_result | None) -> list[Row]:
+        """The next rows of a file, up to where it ended; none if it was replaced since."""
+        now = self._stat(i)
+        if there is None or now is None or now.st_ino != there.st_ino:
             return []
-        inode, size = self._files[i]
-        if stat.st_ino != inode:
+        if self._files[i] == (there.st_ino, there.st_size):
+            return []
+        if there.st_ino != self._files[i][0] or there.st_size < self._offsets[i]:
             self._offsets[i] = 0
-        elif stat.st_size == size:
-            return []
-        before, rows = -1, list[Row]()
-        while not rows and self._offsets[i] != before:
+        rows = list[Row]()
+        while not rows and (left := there.st_size - self._offsets[i]) > 0:
             before = self._offsets[i]
-            rows, self._offsets[i] = tail_jsonl(self._paths[i], before, CHUNK_BYTES)
-        more = bool(rows) and self._offsets[i] < stat.st_size
-        self._files[i] = (stat.st_ino, -1 if more else stat.st_size)
+            rows, self._offsets[i] = tail_jsonl(self._paths[i], before, min(CHUNK_BYTES, left))
+            if self._offsets[i] == before:  # a line that is still being written
+                break
+        left = there.st_size - self._offsets[i] if rows else 0
+        if i == 0:
+            self.rows_left = round(left * len(rows) / (self._offsets[i] - before)) if left > 0 else 0
+        self._files[i] = (there.st_ino, -1 if left > 0 else there.st_size)
         return rows
 
 

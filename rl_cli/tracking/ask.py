@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from rl_cli.core.json_text import parse_json
 from rl_cli.core.own_process import without_secrets
 from rl_cli.core.processes import TREE, ProcessIdentity, kill_tree, python_module
 from rl_cli.tracking.answers import FOLDER
@@ -42,7 +43,7 @@ def ask(operation: str, arguments: dict[str, Any], deadline: float) -> dict[str,
 
     Args:
         operation: An operation of `rl_cli.tracking.sdk`: viewer, projects, runs, run, run_state,
-            logged_steps, history, rows, system_metrics, stop.
+            logged_steps, history, rows, files, system_metrics, stop.
         arguments: Its arguments.
         deadline: Seconds after which it is over, whatever W&B does.
 
@@ -269,7 +270,7 @@ def _understood(line: bytes) -> dict[str, Any]:
         WandbError: It cannot be read.
     """
     try:
-        answer: dict[str, Any] = json.loads(line)
+        answer: dict[str, Any] = parse_json(line.decode())
     except ValueError as error:
         raise WandbError("bad_answer", f"W&B's rows cannot be read: {error}") from error
     return answer

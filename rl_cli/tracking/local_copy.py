@@ -12,15 +12,16 @@ import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from rl_cli.core.files import read_jsonl
-from rl_cli.core.json_text import to_json
+from rl_cli.core.json_text import row_json
 from rl_cli.core.redaction import redact_text
 from rl_cli.runs.curves import MOST_STEP, TEXT_NUMBERS, as_number, as_step
 from rl_cli.runs.metric_names import SOURCES, common_row, resolve
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.times import now_text, time_text
+from rl_cli.runs.watched import wandb_step
 from rl_cli.tracking.figures import AXES
 
 Row = dict[str, Any]
@@ -48,13 +49,12 @@ class _Step:
     """The file has a row of it."""
 
 
-@dataclass(frozen=True)
-class _Line:
+class _Line(NamedTuple):
     """A row to be written."""
 
     phase: str
     step: int
-    text: str
+    text: bytes
 
 
 class LocalCopy:
@@ -65,6 +65,7 @@ class LocalCopy:
     """
 
     def __init__(self, run: RunDir) -> None:
+        self._run = run
         self._path, self._replaced = run.path / "metrics.jsonl", run.path / "replaced.jsonl"
         self._open: _Step | None = None
         self._dirty = False
@@ -76,8 +77,8 @@ class LocalCopy:
         self._others = 0
         self.left_out: set[str] = set()
         """Names that are not copied."""
-        self.went_back: list[tuple[int, int]] = []
-        """(from, to) of steps that went backwards, since the watcher took them."""
+        self._went_back: list[tuple[int, int]] = []
+        """(from, to) of steps that went backwards and are not written yet."""
         self.newest: str | None = None
         """When the newest row was logged."""
         self.next_step = 0
@@ -95,7 +96,7 @@ class LocalCopy:
         if not self._path.exists():
             return
         size = self._path.stat().st_size
-        rows = [row for row in read_jsonl(self._path, max(0, size - TAIL_BYTES)) if _wandb_step(row) >= 0]
+        rows = [row for row in read_jsonl(self._path, max(0, size - TAIL_BYTES)) if wandb_step(row) >= 0]
         if not rows:
             self._rewrite(lambda row: True)
             return
@@ -105,9 +106,9 @@ class LocalCopy:
                 file.write(b"\n")
         last = rows[-1]
         figures = {name: last[name] for name in last if name not in ("time", "phase", "step", "wandb")}
-        self._open = _Step(last["phase"], last["step"], figures, last["time"], _wandb_step(last), True, True)
-        self._axis_seen = last["step"] != _wandb_step(last)
-        self.next_step, self.newest = _wandb_step(last) + 1, last["time"]
+        self._open = _Step(last["phase"], last["step"], figures, last["time"], wandb_step(last), True, True)
+        self._axis_seen = last["step"] != wandb_step(last)
+        self.next_step, self.newest = wandb_step(last) + 1, last["time"]
 
     def restart(self) -> None:
         """The history is no longer the one that was copied: it is read anew, and kept as it is until then."""
@@ -166,7 +167,7 @@ class LocalCopy:
                 self._splits = self._splits or again
                 return
             if step < current.step:
-                self.went_back.append((current.step, step))
+                self._went_back.append((current.step, step))
         if self._dirty:
             self._close()
         if current and phase == current.phase and step < current.step:
@@ -190,13 +191,13 @@ class LocalCopy:
         kept = self._kept[phase]
         figures: Row = {}
         for name, value in row.items():
-            kind = type(value)
-            fits = kind is float or (kind is int and abs(value) < MOST_STEP)
-            if not fits and not (kind is str and value in TEXT_NUMBERS):
+            if type(value) is not float and not _is_figure(value):
                 continue
-            if name not in kept:
-                kept[name] = self._name(name, phase)
-            if (known := kept[name]) is not None:
+            try:
+                known = kept[name]
+            except KeyError:
+                known = kept[name] = self._name(name, phase)
+            if known is not None:
                 figures[known] = value
         return figures
 
@@ -219,7 +220,7 @@ class LocalCopy:
         if one.written:
             self._replace_from(one.phase, one.step)
         place = {"time": one.time, "phase": one.phase, "step": one.step, "wandb": {"step": one.wandb_step}}
-        self._buffer.append(_Line(one.phase, one.step, to_json({**place, **common_row(one.figures)})))
+        self._buffer.append(_Line(one.phase, one.step, row_json({**place, **common_row(one.figures)})))
         self._dirty, one.written = False, True
 
     def _replace_from(self, phase: str, step: int) -> None:
@@ -228,6 +229,10 @@ class LocalCopy:
         self._buffer = [line for line in self._buffer if line.phase != phase or line.step < step]
 
     def _write(self) -> None:
+        for before, to in self._went_back:  # first: readers forget what stands after the step
+            message = f"the run went back from step {before} to {to}: continued from a checkpoint"
+            self._run.append_event("resumed", step=to - 1, by="W&B", message=message)
+        self._went_back = []
         if self._from:
             self._rewrite(lambda row: row["step"] >= self._from.get(row["phase"], MOST_STEP + 1))
         elif self._buffer:
@@ -251,6 +256,12 @@ class LocalCopy:
             draft.unlink(missing_ok=True)
 
 
+def _is_figure(value: Any) -> bool:
+    kind = type(value)
+    whole = kind is int and abs(value) < MOST_STEP
+    return whole or kind is float or (kind is str and value in TEXT_NUMBERS)
+
+
 def _whole(value: Any) -> int | None:
     number = as_number(value)
     if number is None or not number.is_integer() or not 0 <= number < MOST_STEP:
@@ -259,7 +270,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _bytes_of(lines: list[_Line]) -> bytes:
-    return "".join(line.text + "\n" for line in lines).encode()
+    return b"".join(line.text + b"\n" for line in lines)
 
 
 def _row_of(line: bytes) -> Row | None:
@@ -268,12 +279,4 @@ def _row_of(line: bytes) -> Row | None:
         row = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return row if isinstance(row, dict) and _wandb_step(row) >= 0 else None
-
-
-def _wandb_step(row: Row) -> int:
-    place = row.get("wandb")
-    step = place.get("step") if isinstance(place, dict) else None
-    if not isinstance(step, int) or not isinstance(row.get("step"), int):
-        return -1
-    return step if isinstance(row.get("time"), str) and isinstance(row.get("phase"), str) else -1
+    return row if isinstance(row, dict) and wandb_step(row) >= 0 else None

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from rl_cli.core.json_text import parse_json
+
 Row = dict[str, Any]
 
 EXPORTED = """
@@ -49,7 +51,7 @@ def live_rows(run: Any, start: int, stop: int) -> Iterator[str]:
     size = PAGE_ROWS
     while start < stop:
         page = {"minStep": start, "maxStep": min(start + size, stop), "pageSize": 2 * size}
-        answer = run._service_api.execute_graphql(PAGE, _named(run, run=run.id, **page))
+        answer = run._service_api.execute_graphql(PAGE, _named(run, run=run.id, **page), parse=parse_json)
         rows = answer["project"]["run"]["history"]
         yield from rows
         start += size

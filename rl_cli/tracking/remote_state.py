@@ -45,8 +45,8 @@ class RemoteState:
         """When rows came last."""
         self._first = True
         self._came = False
-        self.reads_anew = False
-        """The last look has shown that the history has to be read once more: nothing can be said before."""
+        self.cut_to: int | None = None
+        """Where the history ends, if the last look has shown that it was cut off there."""
         self._outage: float | None = None
         self._told: set[str] = set()
 
@@ -54,6 +54,11 @@ class RemoteState:
     def is_end(self) -> bool:
         """W&B says that the run has ended, and all of its rows are here."""
         return self._said.get("state") in ENDS and self._complete
+
+    @property
+    def reads_anew(self) -> bool:
+        """The history was cut off and has to be read once more: nothing can be said before."""
+        return self.cut_to is not None and self.cut_to >= 0
 
     @property
     def _complete(self) -> bool:
@@ -86,17 +91,13 @@ class RemoteState:
         self._first = self._first and not self._complete
         if self.config is None:
             self._take_config(said.get("config") or {})
-        last, self.reads_anew = said.get("last_step"), False
+        last, self.cut_to = said.get("last_step"), None
         if isinstance(last, int) and last + 1 < self.copy.next_step and not rows:
             message = f"W&B's history now ends at _step {last}: it is read anew; rows it lost: replaced.jsonl"
             if all(event.get("message") != message for event in self.run.events()):
                 self.run.append_event("wandb", mode="watch", message=message)
             self.copy.restart()
-            self.reads_anew = last >= 0
-        for before, to in self.copy.went_back:
-            message = f"the run went back from step {before} to {to}: continued from a checkpoint"
-            self.run.append_event("resumed", step=to - 1, by="W&B", message=message)
-        self.copy.went_back.clear()
+            self.cut_to = last
         if self.copy.left_out:
             self._tell(
                 "names", f"{len(self.copy.left_out)} figures are not copied: wandb_get_history reads them"

@@ -17,11 +17,11 @@ from typing import Any
 from rl_cli.core.cuts import one_line
 from rl_cli.core.errors import RlCliError, WorkFailed
 from rl_cli.core.files import explain_os_error
-from rl_cli.runs.progress import Progress, Reader
+from rl_cli.runs.progress import Progress, Reader, Row
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import StateWriter, is_over
 from rl_cli.runs.tracking_file import read_tracking
-from rl_cli.runs.watched import is_watched, path_of
+from rl_cli.runs.watched import is_watched, path_of, total_steps
 from rl_cli.tracking.ask import Asker
 from rl_cli.tracking.errors import USAGE, WandbError
 from rl_cli.tracking.local_copy import LocalCopy
@@ -46,7 +46,8 @@ class Watcher:
     Args:
         run: The run.
         every: Seconds between two looks.
-        checked_elsewhere: Somebody calls `check` with a Progress of the run, so that none is built here.
+        checked_elsewhere: Somebody calls `feed` and `check` with a Progress of the run, so that none is built
+            here.
     """
 
     def __init__(self, run: RunDir, every: float = LIVE_SECONDS, checked_elsewhere: bool = False) -> None:
@@ -94,6 +95,10 @@ class Watcher:
         """Whether it still looks: a run that was over when it began may go on by now."""
         return self._thread.is_alive()
 
+    def feed(self, progress: Progress, rows: list[Row], events: list[Row], rows_left: int) -> None:
+        """Takes what is new into `progress`, and judges it row by row (see `WatchAlerts.feed`)."""
+        self._alerts.feed(progress, rows, events, rows_left)
+
     def check(self, progress: Progress) -> None:
         """Judges the run by what its files add up to, if there is something new.
 
@@ -109,7 +114,7 @@ class Watcher:
 
     def _judge(self, progress: Progress) -> None:
         self._alerts.judge(progress)
-        self._figures = progress.figures()
+        self._figures = {**progress.figures(), "judged": self._alerts.judged}
 
     def _work(self) -> None:
         try:
@@ -135,6 +140,8 @@ class Watcher:
         copy = LocalCopy(self.run)
         remote = RemoteState(self.run, writer, copy)
         progress, reader = Progress(judged_only=True), Reader(self.run)
+        judged = writer.state.get("judged")
+        self._alerts.judged = judged if isinstance(judged, int) else -1
         pause = FIRST_SECONDS
         while not self._ending.is_set():
             if not writer.folder.is_dir():
@@ -142,6 +149,8 @@ class Watcher:
             try:
                 rows = self._pull(copy, remote)
                 pause = min(self.every, pause * 1.5)
+                if remote.cut_to is not None:
+                    self._alerts.cut(remote.cut_to)
                 if rows >= PULL_ROWS or remote.reads_anew:
                     continue
             except WandbError as error:
@@ -156,9 +165,10 @@ class Watcher:
                 self._asker.rest()  # what is left to do needs the memory: the report
             self._alerts.quiet_seconds = remote.quiet_seconds
             self._alerts.running_seconds = remote.running_seconds
+            self._alerts.plan(total_steps(remote.config or {}))
             if not self._elsewhere:
                 for some_rows, some_events in reader.batches():
-                    progress.feed(some_rows, some_events)
+                    self.feed(progress, some_rows, some_events, reader.rows_left)
                 self._judge(progress)
             else:
                 self._checked.clear()

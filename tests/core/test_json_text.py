@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from rl_cli.core.json_text import to_json
+from rl_cli.core.json_text import parse_json, row_json, to_json
 
 ANYTHING = st.recursive(
     st.none()
@@ -91,3 +91,36 @@ def test_a_value_that_contains_itself_raises() -> None:
     value.append(value)
     with pytest.raises(RecursionError):
         to_json(value)
+
+
+FIGURES = st.floats() | st.integers() | st.text() | st.sampled_from(["NaN", "-Infinity", "half \ud83d"])
+
+
+@given(st.dictionaries(st.text() | st.just("\udc00"), FIGURES | st.dictionaries(st.text(), FIGURES)))
+def test_rows_are_written_and_read_fast_as_they_are_slowly(row: dict[str, Any]) -> None:
+    text = row_json(row).decode()
+    assert "\n" not in text
+    assert parse_json(text) == json.loads(text) == json.loads(to_json(row))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            '{"a": NaN, "b": -Infinity}',
+            '{"a": 1, "a": 2}',
+            "[1e999, -0.0, 1E5]",
+            '"\\ud800"',
+            "[" * 300 + "]" * 300,
+        ),
+        *("", "01", "{", '{"a": 1}x', '"\x01"', "nan", "\ufeff{}", "[" * 200_000),
+    ],
+)
+def test_what_is_read_fast_is_what_json_reads(text: str) -> None:
+    def read(loads: Any) -> str:
+        try:
+            return repr(loads(text))
+        except (ValueError, RecursionError) as error:
+            return type(error).__name__
+
+    assert read(parse_json) == read(json.loads)

@@ -40,6 +40,10 @@ def steps_of(run: RunDir) -> list[int]:
     return [row["step"] for row in run.metrics()]
 
 
+def went_back(run: RunDir) -> list[str]:
+    return [event["message"] for event in run.events() if event["kind"] == "resumed"]
+
+
 def test_rows_of_one_step_become_one_row_with_common_names(home: Path) -> None:
     run = watched_run(home, "wandb:team/rl/one")
     split = [
@@ -57,8 +61,8 @@ def test_rows_of_one_step_become_one_row_with_common_names(home: Path) -> None:
 
 def test_ops_12_steps_that_go_backwards_are_gone_on_with_from_there(home: Path) -> None:
     run = watched_run(home, "wandb:team/rl/resumed")
-    copy = copied(run, rows(*range(98, 131)), rows(*range(101, 151), start=33))
-    assert copy.went_back == [(130, 101)]
+    copied(run, rows(*range(98, 131)), rows(*range(101, 151), start=33))
+    assert went_back(run) == ["the run went back from step 130 to 101: continued from a checkpoint"]
     progress = progress_of(run)
     assert progress.step == 150
     assert list(progress.grpo.steps.steps) == list(range(98, 151))
@@ -67,8 +71,8 @@ def test_ops_12_steps_that_go_backwards_are_gone_on_with_from_there(home: Path) 
 def test_figures_that_come_late_do_not_undo_the_steps_since(home: Path) -> None:
     run = watched_run(home, "wandb:team/rl/late")
     late = [{"_step": 9, "train/global_step": 4, "eval/own": 0.9}]
-    copy = copied(run, rows(*range(9)), late, rows(9, start=10))
-    assert copy.went_back == []
+    copied(run, rows(*range(9)), late, rows(9, start=10))
+    assert went_back(run) == []
     assert list(progress_of(run).grpo.steps.steps) == list(range(10))
 
 
@@ -134,4 +138,22 @@ def test_rows_that_wandb_no_longer_gives_are_kept(home: Path) -> None:
     copy.close_step(last=True)
     assert (copy.next_step, steps_of(run), replaced(run)) == (3, [0, 1, 2], list(range(10)))
     assert run.metrics()[0]["reward/mean"] == 9.0
-    assert copy.went_back == []
+    assert went_back(run) == []
+
+
+def test_a_reader_hears_that_a_run_went_back_before_it_gets_the_new_rows(home: Path) -> None:
+    run = watched_run(home, "wandb:team/rl/race")
+    copy, reader, progress = LocalCopy(run), Reader(run), Progress()
+    copy.take(rows(*range(31)))
+    copy.close_step(last=True)
+    run.append_event("wandb", message="read so far")
+    looks = reader.batches()
+    progress.feed(*next(looks))
+    copy.take(rows(*range(20, 41), start=31, reward=9.0))  # between its reading of the events and of the rows
+    copy.close_step(last=True)
+    for news in looks:
+        progress.feed(*news)
+    for news in reader.batches():
+        progress.feed(*news)
+    assert list(progress.grpo.steps.steps) == list(range(41))
+    assert progress.grpo["reward/mean"].best() == (20, 9.0)

@@ -145,6 +145,19 @@ def test_ops_10_the_best_step_is_the_same_every_time(server: WandbServer, home: 
     ] * 3
 
 
+def test_what_came_and_went_between_two_looks_is_an_alert(server: WandbServer, home: Path) -> None:
+    record = plant_run(server, curve(20, frac_reward_zero_std=0.5), state="running")
+    run = find_run(home, NAME)
+    with watched(run, OFTEN):
+        until_step(run, 19)
+        gone = [*curve(5, start=20, frac_reward_zero_std=1.0), *curve(15, start=25, frac_reward_zero_std=0.5)]
+        log(server, record, gone)
+        until_step(run, 39)
+        assert until_event(run, "no group carried signal")["figures"]["step"] == 24
+    assert refresh(run) is None
+    assert [alert["rule"] for alert in run.summary()["alerts"]].count("no_signal") == 1
+
+
 def test_a_run_that_is_not_there_leaves_no_directory(
     server: WandbServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,6 +212,30 @@ def test_a_history_that_shrinks_loses_no_row_and_raises_no_alert(server: WandbSe
     refresh(run)
     assert len(run.metrics()) == 3
     assert run.summary()["alerts"] == []
+
+
+def test_a_long_silence_is_told_once_with_its_end_whatever_each_look_meets(
+    server: WandbServer, home: Path
+) -> None:
+    record = plant_run(server, curve(5))
+    run = find_run(home, NAME)
+
+    def told(text: str) -> int:
+        return sum(text in str(event.get("message")) for event in run.events())
+
+    with watched(run, OFTEN):
+        until_step(run, 4)
+        for outages, silence in enumerate(("500", "reset"), start=1):
+            for ill in (silence, silence, "malformed", "401"):
+                server.heal()
+                fault = server.plant(ill)
+                until(lambda fault=fault: fault.hits, 90)
+            until(lambda outages=outages: told("cannot be asked") == outages)
+            server.heal()
+            until(lambda outages=outages: told("answers again") == outages, 90)
+        log(server, record, curve(1, start=5))
+        until_step(run, 5)
+    assert (told("cannot be asked"), run.state()["state"]) == (2, "running")
 
 
 def test_sch_07_two_processes_add_a_hundred_watched_runs_each(home: Path) -> None:

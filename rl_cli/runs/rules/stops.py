@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from statistics import fmean
 from typing import Any
 
-from rl_cli.runs.curves import Curves
-from rl_cli.runs.rules.view import Finding, View
+from rl_cli.runs.curves import Curve, Curves
+from rl_cli.runs.rules.view import Finding, Limits, View
 
 WATCHED = (
     *("loss", "grad_norm", "reward/mean", "reward/std", "entropy", "kl"),
@@ -59,8 +59,7 @@ def stalled(view: View) -> Iterator[Finding]:
 
 def no_signal(view: View) -> Iterator[Finding]:
     n = view.limits.no_signal_batches
-    signal = _signal(view.grpo, n)
-    if len(signal) < n or any(signal):
+    if not _lacks_signal(view.grpo, n):
         return
     evidence: dict[str, Any] = {"batches": n, "reward": _mean(view, "reward/mean", n), "step": _step(view)}
     if len(view.validations) and view.validations.values[-1] >= SOLVED:
@@ -78,33 +77,57 @@ def no_signal(view: View) -> Iterator[Finding]:
     yield Finding("no_signal", what, advice, "failed", evidence=evidence, severity="critical")
 
 
-def _signal(curves: Curves, count: int) -> list[float]:
-    """For each of the newest batches: something other than 0 if any group carried signal.
+def _lacks_signal(curves: Curves, count: int) -> bool:
+    """Whether no group carried signal in any of the newest `count` batches.
 
-    Where that is not logged, rewards that all are equal tell that none did.
+    Where that is not logged, rewards that all are equal tell. Mostly the newest value alone says no.
     """
-    shares = curves["groups/with_signal"]
-    if len(shares):
-        return shares.last(count)
-    return [0.0 if spread < EQUAL else spread for spread in curves["reward/std"].last(count)]
+    if shares := curves.by_name.get("groups/with_signal"):
+        return shares.values[-1] == 0 and shares.last(count) == [0.0] * count
+    if spreads := curves.by_name.get("reward/std"):
+        equal = [spread < EQUAL for spread in spreads.last(count)] if spreads.values[-1] < EQUAL else []
+        return equal == [True] * count
+    return False
 
 
 def target_reached(view: View) -> Iterator[Finding]:
     target = view.limits.target_accuracy
-    if target is not None and len(view.validations) and view.validations.values[-1] >= target:
+    if _is_reached(view.validations, target):
         step, accuracy = view.validations.steps[-1], view.validations.values[-1]
         what = f"target reached: validation accuracy {accuracy:.3f} >= {target:g} at step {step}"
         evidence = {"accuracy": accuracy, "target": target, "step": step}
         yield Finding("target", what, "the run is finished", "finished", evidence=evidence, severity="info")
 
 
+def _is_reached(validations: Curve, target: float | None) -> bool:
+    return target is not None and len(validations) > 0 and validations.values[-1] >= target
+
+
 def plateau(view: View) -> Iterator[Finding]:
     patience, best = view.limits.plateau_patience, view.validations.best()
-    if patience is None or best is None or view.validations.since_best() < patience:
+    if best is None or not _is_flat(view.validations, patience):
         return
     what = f"plateau: {patience} validations without a new best ({best[1]:.3f} at step {best[0]})"
     evidence = {"best": best[1], "step": best[0]}
     yield Finding("plateau", what, "the run is finished", "finished", evidence=evidence, severity="info")
+
+
+def _is_flat(validations: Curve, patience: int | None) -> bool:
+    return patience is not None and validations.since_best() >= patience
+
+
+def signs(limits: Limits, grpo: Curves, sft: Curves, validations: Curve) -> tuple[object, ...]:
+    """What the figures say to these rules: while it is the same, the same ones of them find something.
+
+    It takes a microsecond or two, so that every row of a long history can be looked at.
+    """
+    return (
+        len(grpo.not_finite),
+        len(sft.not_finite),
+        _lacks_signal(grpo, limits.no_signal_batches),
+        _is_reached(validations, limits.target_accuracy),
+        _is_flat(validations, limits.plateau_patience),
+    )
 
 
 def _mean(view: View, name: str, count: int) -> float | None:
