@@ -224,6 +224,7 @@ def test_a_model_that_has_nothing_to_say_at_the_end_is_helped_out(runs: Path) ->
     policy = Counted(runs / "model", [decides("end", "stop", "over"), *trains(runs, play, RARELY)])
     [result] = answer(runs, policy, REQUEST)
     assert "0.81" in result.text
+    assert f"rl-cli wrote this, not the model: {policy.name} had nothing to say." in result.text
     assert len(policy.requests) == 4
 
 
@@ -235,6 +236,18 @@ def test_an_answer_without_the_figures_gets_them(runs: Path) -> None:
     )
     [result] = answer(runs, policy, REQUEST)
     assert "0.81" in result.text
+
+
+def test_a_failure_that_the_answer_does_not_call_one_is_told(runs: Path) -> None:
+    play = [EVALUATED[0], steps(3), {"fail": "no more data"}]
+    policy = Counted(
+        runs / "model",
+        [decides("end", "continue", "it ended", "All went well."), *trains(runs, play, RARELY)],
+    )
+    [result] = answer(runs, policy, REQUEST)
+    assert result.text.startswith("All went well.\n")
+    assert "failed at step 3" in result.text
+    assert "no more data" in result.text
 
 
 class Slow(Counted):
