@@ -24,6 +24,8 @@ TEXT_NUMBERS = ("NaN", "Infinity", "-Infinity")
 
 def as_number(value: Any) -> float | None:
     """A figure as a float; NaN and infinities, which files hold as text, too. None for what is no figure."""
+    if type(value) is float:
+        return value
     if isinstance(value, str) and value in TEXT_NUMBERS:
         return float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):

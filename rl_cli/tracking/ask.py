@@ -34,6 +34,8 @@ QUERY_SECONDS = 10.0
 """What the SDK itself gives one query, where the deadline does not say less."""
 REMOVED = ("WANDB_DEBUG", "WANDB_CORE_DEBUG", "WANDB_MODE", "WANDB_SERVICE", "WANDB_RUN_ID", "WANDB_RESUME")
 """Settings of somebody's run, or (the first two) what makes wandb write the key into its logs."""
+PIPE_BYTES = 1 << 16
+"""What a pipe holds."""
 SMALL = {"GOGC": "60", "GOMEMLIMIT": "32MiB", "MALLOC_ARENA_MAX": "1", "MALLOC_TRIM_THRESHOLD_": "65536"}
 """Less memory for wandb-core and the child."""
 
@@ -227,7 +229,7 @@ class Asker:
                     continue
                 if not selector.select(left):
                     return
-                data = os.read(output.fileno(), 1 << 20)
+                data = os.read(output.fileno(), PIPE_BYTES)
                 if not data:
                     raise WandbError("ended", f"the process that asks W&B has ended{self._last_words()}")
                 self._rest += data

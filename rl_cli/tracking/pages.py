@@ -26,6 +26,8 @@ query HistoryPage(
 }"""
 PAGE_ROWS = 500
 """Rows that are read at a time: more cost memory in wandb-core."""
+PAGE_BYTES = 400_000
+"""Of a page of live rows, about: it has up to twice as many rows if they are short, fewer if they are long."""
 MOST_PAGE_ROWS = 8 * PAGE_ROWS
 
 
@@ -55,7 +57,11 @@ def live_rows(run: Any, start: int, stop: int) -> Iterator[str]:
         rows = answer["project"]["run"]["history"]
         yield from rows
         start += size
-        size = PAGE_ROWS if rows else min(2 * size, MOST_PAGE_ROWS)
+        if rows:
+            fit = PAGE_BYTES * size // sum(map(len, rows))
+            size = max(1, min(fit, 2 * PAGE_ROWS))
+        else:
+            size = min(2 * size, MOST_PAGE_ROWS)
 
 
 def _named(of: Any, **more: Any) -> Row:

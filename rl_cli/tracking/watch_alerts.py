@@ -23,10 +23,10 @@ from rl_cli.runs.progress import Progress, Row
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.watched import wandb_step
 
-ROW_BY_ROW = 500
-"""Newest rows of what has come that are judged one by one: 0.2 s."""
-SHARE = 100
-"""Between two of the older ones lies this part of the rows that follow: 230 checks for a factor of ten."""
+ROW_BY_ROW = 300
+"""Newest rows of what has come that are judged one by one: 0.1 s."""
+SHARE = 40
+"""Between two of the older ones lies this part of the rows that follow: 90 checks for a factor of ten."""
 
 
 class WatchAlerts:

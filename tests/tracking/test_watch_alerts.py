@@ -107,8 +107,8 @@ def test_a_long_history_is_judged_at_few_points_and_what_would_end_a_run_at_ever
     monkeypatch.setattr(watch_alerts, "inspect", lambda view: checks.append(len(view.grpo)) or inspect(view))
     run = watched(home, flawed(8_000))
     judged(run)
-    assert len(checks) < 850, "500 row by row, some hundred before them"
-    assert checks[-501:-1] == list(range(7_501, 8_001))
+    assert len(checks) < 500, "300 row by row, some hundred before them"
+    assert checks[-301:-1] == list(range(7_701, 8_001))
     said = ends(alerts_of(run))
     assert said == ends(row_by_row(run))
     assert [step for rule, step in said if rule == "no_signal"] == [704, 1504, 2704]

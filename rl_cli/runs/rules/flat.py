@@ -42,7 +42,8 @@ def no_gain(view: View) -> Iterator[Finding]:
     rewards, done, planned = view.grpo["reward/mean"], len(view.grpo), view.limits.total_steps or 0
     if len(rewards) < FEW or done < max(FEW, ENOUGH * planned):
         return
-    first, middle, last, error = _thirds(rewards, len(rewards))
+    (first, middle, last), values = _thirds(rewards, len(rewards))
+    error = _error(values)
     least = max(GAIN_NOISE * error, GAIN_LEAST * max(abs(first), whole_range(rewards)))
     if last - first > least or middle - first > max(1.5 * error, least):
         return
@@ -64,9 +65,12 @@ def reward_plateau(view: View) -> Iterator[Finding]:
         count = math.ceil(share * planned)
         if count < FEW / 2 or done < count + SMOOTH:
             continue
-        first, middle, last, error = _thirds(rewards, count)
+        (first, middle, last), values = _thirds(rewards, count)
         now = (first + middle + last) / 3
-        rose = now - began > max(error / KNOWN, GAIN_LEAST * abs(began))
+        if now - began <= GAIN_LEAST * abs(began):
+            continue
+        error = _error(values)
+        rose = now - began > error / KNOWN
         least = min(STILL, _still_rising(done / planned, share)) * (now - began)
         still = last - first + CERTAIN * error < least
         solved = _full(now, rewards) or (accuracies and accuracies[-1] >= FULL)
@@ -88,16 +92,19 @@ def _still_rising(now: float, share: float) -> float:
     return (last - first) / ((first + middle + last) / 3)
 
 
-def _thirds(curve: Curve, count: int) -> tuple[float, float, float, float]:
-    """Means of the first, middle and last third of the newest `count` steps; the error of their differences.
+def _thirds(curve: Curve, count: int) -> tuple[tuple[float, float, float], list[float]]:
+    """Means of the first, middle and last third of the newest `count` steps, and the values they are of.
 
     Of many steps only some are looked at, evenly spread.
     """
     values = curve.sampled(count, HISTORY)
     third = len(values) // 3
-    parts = (values[:third], values[third:-third], values[-third:])
-    first, middle, last = (fmean(part) for part in parts)
-    return first, middle, last, drift(values) * math.sqrt(2 * SMOOTH / third)
+    return (fmean(values[:third]), fmean(values[third:-third]), fmean(values[-third:])), values
+
+
+def _error(values: list[float]) -> float:
+    """The standard error of the difference of two of those means."""
+    return drift(values) * math.sqrt(2 * SMOOTH / (len(values) // 3))
 
 
 def _full(level: float, curve: Curve) -> bool:

@@ -68,11 +68,11 @@ def _leap(before: list[float], after: list[float], between: int, least: float) -
     earlier = (old - begin) / (len(before) - LEVEL)
     later = (median(after[half:]) - median(after[:half])) / half
     trend, leap = max(0.0, earlier, later), min(new, end) - old
-    noise = math.sqrt((scatter(before) ** 2 + scatter(after) ** 2) / 2)
     beyond = leap - TREND * trend * (LEVEL + between)
-    if beyond > max(least, NOISE * noise) and leap > SHARE * (end - begin):
-        return old, new
-    return None
+    if beyond <= least or leap <= SHARE * (end - begin):
+        return None
+    noise = math.sqrt((scatter(before) ** 2 + scatter(after) ** 2) / 2)
+    return (old, new) if beyond > NOISE * noise else None
 
 
 def _range(curve: Curve, before: list[float]) -> float:

@@ -39,7 +39,7 @@ def scatter(values: Sequence[float]) -> float:
     Their largest tenth is left out: outliers. The mean of the others, |b - a| for normal a, b of deviation s,
     is 0.929 s.
     """
-    gaps = sorted(abs(b - a) for a, b in pairwise(values))
+    gaps = sorted([abs(b - a) for a, b in pairwise(values)])
     kept = gaps[: max(1, math.floor(0.9 * len(gaps)))]
     return fmean(kept) / 0.929 if kept else 0.0
 

@@ -26,8 +26,10 @@ def reward_falling(view: View) -> Iterator[Finding]:
         return
     half = len(recent) // 2
     last = max(fmean(recent[:half]), fmean(recent[half:]))
-    noise = drift(rewards.until(best[0], HISTORY))
-    if best[1] - last > max(view.limits.alerts.reward_drop * scale(rewards), FALL_NOISE * noise):
+    fell = best[1] - last
+    if fell <= view.limits.alerts.reward_drop * scale(rewards):
+        return
+    if fell > FALL_NOISE * drift(rewards.until(best[0], HISTORY)):
         what = f"reward fell from {best[1]:.3f} (around step {best[0]}) to {last:.3f}"
         advice = "stop and go back to the best checkpoint; a lower learning rate helps"
         evidence = {"best": best[1], "best_step": best[0], "last": last, "step": rewards.steps[-1]}
@@ -38,6 +40,8 @@ def validation_falling(view: View) -> Iterator[Finding]:
     """The newest validations, two or more, are well below the best two in a row before them."""
     curve, rewards = view.validations, view.grpo["reward/mean"]
     values = curve.last(HISTORY)
+    if len(values) < 4:
+        return
     gain, error = rise(rewards.last(HISTORY))
     rising = gain > 2 * error
     least = view.limits.alerts.accuracy_drop * (0.5 if rising else 1.0)
