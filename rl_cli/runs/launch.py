@@ -186,6 +186,9 @@ def stop_run(run: RunDir, by: str, reason: str, wait: bool | float = True, now: 
             state = _stop_unsupervised(run, by, reason, min(grace, max(0.0, deadline - time.monotonic())))
             if is_over(state):
                 break
+            if state["state"] == "created" and time.monotonic() > unheeded:
+                for supervisor in stray_processes(run):  # it holds the lock, and hangs before it owns the run
+                    kill_tree(supervisor, grace_seconds=0)
         elif time.monotonic() > unheeded and (is_suspended(state) or (now and not state.get("verdict"))):
             if not now:
                 break

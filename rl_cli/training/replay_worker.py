@@ -37,10 +37,10 @@ are not asked and end with it. At the end of the list the run is finished. Entri
     - exit: 3                      ends without a word
     - kill: 9                      sends itself a signal
 
-A replay that is resumed plays on after the checkpoint that it is resumed from; rows of later steps are played
-again. The entries nan, stall, fail, crash, exit and kill are faults: attempt k leaves out the first k - 1 of
-the play (in place of `nan` a row without it), so that a play with three kills can be resumed three times. A
-`stall` right after a `nan`, which is there to wait for the end, is one fault with it.
+A replay that is resumed reads the checkpoint that it is resumed from and plays on after it; rows of later
+steps are played again. The entries nan, stall, fail, crash, exit and kill are faults: attempt k leaves out
+the first k - 1 of the play (in place of `nan` a row without it), so that a play with three kills can be
+resumed three times. A `stall` right after a `nan`, which is there to wait for the end, is one fault with it.
 
 A replay has the steps of its file: grpo.steps of the config is set to `total_steps`, or to the last step.
 """
@@ -55,11 +55,12 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any, NoReturn
 
 from rl_cli.config.tree import RunConfig
 from rl_cli.config.yaml_text import dump_yaml, parse_yaml
-from rl_cli.core.files import write_json
+from rl_cli.core.files import read_json, write_json
 from rl_cli.core.own_process import drop_keys, redact_output
 from rl_cli.core.redaction import redact
 from rl_cli.runs.checkpoints import FOLDER, WRITING
@@ -105,7 +106,7 @@ class Player:
         self.step = 0
         self.row: dict[str, Any] = {}
         resume = run.resume()
-        self.start = resume.step if resume else 0
+        self.start = _loaded_step(resume.checkpoint) if resume and resume.checkpoint else 0
         self.behind = self.start > 0
         """Before the checkpoint that the run was resumed from."""
         self.old_faults = resume.attempt - 1 if resume else 0
@@ -213,6 +214,13 @@ class Player:
 
     def _kill(self, number: int) -> None:
         os.kill(os.getpid(), number)
+
+
+def _loaded_step(checkpoint: Path) -> int:
+    """The step that a checkpoint of a replay was written at, as it says itself."""
+    step: int = read_json(checkpoint / "replay.json")["step"]
+    print(f"loaded {checkpoint.name}: written at step {step}", flush=True)
+    return step
 
 
 def helpers(run: RunDir) -> list[str]:

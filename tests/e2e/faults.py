@@ -397,6 +397,14 @@ supervisor.main(sys.argv[1])
 """
 
 
+SUSPENDS_ITSELF = """
+import os, signal, sys
+def suspend(event, words, opened=[]):
+    if event == "open" and str(words[0]).endswith("run.yaml") and not opened:
+        opened.append(words)
+        os.kill(os.getpid(), signal.SIGSTOP)
+sys.addaudithook(suspend)
+"""
 USES_A_WORKER = """
 import sys
 from rl_cli.runs import backends
@@ -427,6 +435,18 @@ def supervise_with(run: RunDir, script: str) -> None:
     argv = [sys.executable, "-P", "-c", script, str(run.path)]
     log, home = run.log_path("supervisor"), {"RL_CLI_HOME": str(run.home)}
     children.start(argv, log, cwd=run.path, env=home, inside=False).wait(60)
+
+
+def suspended_supervisor(run: RunDir) -> children.Child:
+    """The supervisor of a run that was created, suspended between taking the lock and owning the run."""
+    folder = run.home.with_name("suspends")
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(SUSPENDS_ITSELF)
+    argv = python_module("rl_cli.runs.supervision.supervisor", str(run.path))
+    env = {"PYTHONPATH": str(folder)}
+    child = children.start(argv, run.log_path("supervisor"), cwd=run.path, env=env, inside=False)
+    until(lambda: psutil.Process(child.identity.pid).status() == psutil.STATUS_STOPPED)
+    return child
 
 
 def supervise_without_the_right_to_kill(run: RunDir, worker: str) -> children.Child:

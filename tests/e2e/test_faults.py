@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,10 +15,10 @@ from typing import Any
 import pytest
 
 from rl_cli.core.errors import RlCliError
-from rl_cli.runs.launch import start_run
+from rl_cli.runs.launch import start_run, start_supervisor, stop_run
 from rl_cli.runs.outcome import seconds_taken
 from rl_cli.runs.state_file import is_over
-from rl_cli.runs.store import RunDir, create_run
+from rl_cli.runs.store import RunDir, create_run, list_runs
 from rl_cli.runs.times import seconds_of
 from tests.e2e import faults
 from tests.runs.kit import (
@@ -243,6 +247,50 @@ def test_a_start_that_breaks_inside_the_supervisor_leaves_nothing(runs: Path, na
         state = until_over(run)
         until(lambda: not faults.left_of(runs))
     assert (state["state"], reason in state["reason"]) == (wanted, True), state["reason"]
+
+
+def test_a_run_that_is_stopped_before_it_has_a_supervisor_never_starts(runs: Path) -> None:
+    run = create_run(replay_config(write_play(runs / "plays", FAMILY)), runs)
+    with faults.bystander():
+        state = stop_run(run, "user", "enough")
+        start_supervisor(run)
+        until(lambda: not faults.left_of(runs))
+    assert (state["state"], state["reason"]) == ("stopped", "user: enough")
+    assert run.state() == state
+    assert not run.log_path("trainer").exists()
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_run_is_stopped_whose_supervisor_does_not_own_it_yet(runs: Path, goes_on: bool) -> None:
+    """It holds the lock already, suspended: it goes on later, or never does and is ended."""
+    run = create_run(replay_config(write_play(runs / "plays", FAMILY)), runs)
+    with faults.bystander():
+        supervisor = faults.suspended_supervisor(run)
+        if goes_on:
+            assert stop_run(run, "user", "enough", wait=0.5)["state"] == "created"
+            os.kill(supervisor.identity.pid, signal.SIGCONT)
+            state = until_over(run)
+        else:
+            state = stop_run(run, "user", "enough")
+        until(lambda: supervisor.ended(0.1) and not faults.left_of(runs))
+    assert (state["state"], state["reason"]) == ("stopped", "user: enough")
+    assert not run.log_path("trainer").exists()
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.1, 0.3])
+def test_a_run_that_is_stopped_while_it_is_being_started_leaves_nothing(runs: Path, delay: float) -> None:
+    """At any moment: the command that starts it says what became of it."""
+    play = write_play(runs / "plays", FAMILY)
+    with faults.bystander(), ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(start_run, replay_config(play), runs)
+        until(lambda: list_runs(runs))
+        time.sleep(delay)
+        [run] = list_runs(runs)
+        state = stop_run(run, "user", "enough", now=True)
+        assert starting.result(60).id == run.id
+        until(lambda: not faults.left_of(runs))
+    assert (state["state"], state["reason"]) == ("stopped", "user: enough")
+    assert [event.get("state") for event in run.events()].count("stopped") == 1
 
 
 def test_a_home_that_cannot_be_written_is_one_clear_error(runs: Path) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.cli import rl_cli
-from tests.runs.kit import end_all, start, steps, until_over
+from tests.e2e import faults
+from tests.e2e.cli import command, rl_cli
+from tests.runs.kit import end_all, start, steps, until, until_over
 from tools.dispatcher import ApprovalRequest, CallContext, handle_function_call
 from tools.spec import Verdict
 from tools.toolsets import load_toolsets
@@ -52,6 +54,43 @@ def test_a_run_is_resumed_on_the_command_line_and_by_the_assistant(runs: Path):
     again, asked = asyncio.run(_call({}))
     assert asked is None
     assert "played to its end" in again["error"]["message"]
+
+
+def test_of_three_commands_that_resume_one_run_at_once_one_does(runs: Path):
+    run = start(runs, [steps(3, 0), {"checkpoint": 2}, {"exit": 3}, steps(600, 0.05, step_from=4)])
+    until_over(run)
+    with faults.bystander():
+        commands = [
+            subprocess.Popen(
+                command("runs", "resume", run.id, "--json"),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(3)
+        ]
+        ends = [(*one.communicate(timeout=120), one.returncode) for one in commands]
+        [(won, _, _)] = [end for end in ends if end[2] == 0]
+        assert json.loads(won)["resumed"] == {"attempt": 2, "step": 2, "attached": False, "notes": []}
+        for out, err, code in sorted(ends, key=lambda end: end[2])[1:]:
+            assert (out, code) == ("", 2)
+            assert f"{run.id} goes on already: it is " in err
+            assert f"rl-cli runs watch {run.id}" in err
+        until(lambda: run.last_metrics()["step"] > 5)
+        of_run = [line for line in faults.left_of(runs) if run.id in line]
+        assert sorted(module in line for line in of_run for module in ("supervisor", "replay_worker")) == [
+            *[False] * 2,
+            *[True] * 2,
+        ]
+        kinds = [event["kind"] for event in run.events()]
+        assert kinds.count("resumed") == 1
+        assert sorted(path.name for path in (run.path / "attempts").iterdir()) == ["1"]
+        stopped = rl_cli("runs", "stop", run.id, "--now")
+        assert stopped.code == 0, stopped.err
+        until(lambda: not faults.left_of(runs))
+    done = [row["step"] for row in run.metrics()]
+    assert done == list(range(1, len(done) + 1))
+    assert run.state()["attempt"] == 2
 
 
 async def _call(arguments: dict[str, Any]) -> tuple[dict[str, Any], ApprovalRequest | None]:

@@ -13,14 +13,15 @@ from typing import Any
 import pytest
 
 from rl_cli.core.errors import BadUsage, Refused, RlCliError
+from rl_cli.core.files import read_jsonl
 from rl_cli.runs import checkpoints
 from rl_cli.runs.launch import stop_run
-from rl_cli.runs.progress import Progress, Reader
+from rl_cli.runs.progress import Progress, Reader, progress_of
 from rl_cli.runs.resuming.plan import last_good, make_plan
 from rl_cli.runs.resuming.resume import resume_run
 from rl_cli.runs.store import RunDir
 from rl_cli.spending.ledger import Ledger
-from tests.runs.kit import identity, start, steps, until_over, until_state, until_step
+from tests.runs.kit import identity, start, steps, until, until_over, until_state, until_step
 
 
 def grpo_steps(run: RunDir) -> list[int]:
@@ -52,10 +53,16 @@ THREE_KILLS = [
 ]
 
 
+def loaded(run: RunDir) -> list[str]:
+    """What the trainers of all attempts say that they have loaded."""
+    lines = run.log_path("trainer").read_text().splitlines()
+    return [line for line in lines if line.startswith("loaded ")]
+
+
 def test_ops_18_save_and_resume_work_any_number_of_times(runs: Path):
     """And the curve of a run that is killed three times has no gap and no double."""
     run = start(runs, THREE_KILLS)
-    begun_at = []
+    begun_at: list[int] = []
     for attempt in (1, 2, 3):
         state = until_over(run)
         assert (state["state"], state.get("attempt") or 1) == ("failed", attempt)
@@ -64,8 +71,10 @@ def test_ops_18_save_and_resume_work_any_number_of_times(runs: Path):
         assert not resumed.attached
         begun_at.append(resumed.step)
         assert all(one.damage() is None for one in checkpoints.all_checkpoints(run.path))
+        assert resumed.checkpoint == checkpoints.all_checkpoints(run.path)[-1].path
     state = until_over(run)
     assert (state["state"], state["attempt"], begun_at) == ("finished", 4, [5, 10, 15])
+    assert loaded(run) == [f"loaded step-{step}: written at step {step}" for step in begun_at]
     assert [row["phase"] for row in run.metrics()] == ["sft"] + ["grpo"] * 20
     assert grpo_steps(run) == list(range(1, 21))
     assert [event["step"] for event in kinds(run, "resumed")] == begun_at
@@ -105,8 +114,8 @@ def test_ops_16_a_run_that_became_nan_goes_on_from_before_that(runs: Path):
     play = [steps(5, 0), {"checkpoint": 5}, steps(1, 0, step_from=6), {"nan": "loss"}, {"stall": True}]
     run = start(runs, play)
     state = until_over(run)
-    assert state["state"] == "failed"
-    assert "nan" in state["reason"].lower()
+    assert (state["state"], state["rule"]) == ("failed", "not_finite")
+    assert state["reason"] == "diverged: loss is NaN at grpo step 7"
     folder = run.path / "checkpoints" / ".writing"
     folder.mkdir()
     checkpoints.place(run.path, 7, folder)
@@ -121,6 +130,67 @@ def test_ops_16_a_run_that_became_nan_goes_on_from_before_that(runs: Path):
     assert grpo_steps(run) == list(range(1, 8))
     assert not (run.path / "checkpoints" / "step-7").exists()
     stop_run(run, "user", "enough", now=True)
+
+
+def test_ops_16_a_checkpoint_that_was_due_at_the_step_that_is_nan_is_not_resumed_from(runs: Path):
+    """Each step saves; that of step 7 is written before anybody has seen its figures."""
+    saved = [entry for step in range(1, 7) for entry in (steps(1, step_from=step), {"checkpoint": step})]
+    after = [{"nan": "loss"}, {"checkpoint": 7}, {"delay": 3}, steps(2, 0, step_from=8), {"checkpoint": 9}]
+    run = start(runs, [{"delay": 5}, *saved, *after])
+    until_state(run, "running")
+    supervisor = identity(run, "supervisor")
+    os.kill(supervisor.pid, signal.SIGSTOP)
+    until((run.path / "checkpoints" / "step-7").is_dir)
+    os.kill(supervisor.pid, signal.SIGCONT)
+    state = until_over(run)
+    assert (state["state"], state["rule"]) == ("failed", "not_finite")
+    assert state["reason"] == "diverged: loss is NaN at grpo step 7"
+    newest = checkpoints.all_checkpoints(run.path)[-1]
+    assert (newest.step, newest.damage()) == (7, None)
+    resumed = resume_run(run)
+    assert (resumed.step, resumed.checkpoint) == (6, run.path / "checkpoints" / "step-6")
+    assert resumed.notes[0] == "the checkpoint of step 7 cannot be used: the figures of step 7 are no numbers"
+    assert until_over(run)["state"] == "finished"
+    assert loaded(run) == ["loaded step-6: written at step 6"]
+    assert grpo_steps(run) == list(range(1, 10))
+    assert all(isinstance(row["loss"], float) for row in run.metrics())
+
+
+def test_ops_19_each_batch_is_in_the_figures_once_whatever_was_done_of_it_before(runs: Path):
+    """Ten batches, saved after five, killed after seven: those of the attempt that was cut are set apart."""
+
+    def batches(first: int, last: int) -> dict[str, Any]:
+        return steps(last - first + 1, 0, step_from=first, batch=[first, last])
+
+    def sample() -> dict[str, Any]:
+        return {"sample": {"prompt": "2 + 2", "completion": "4", "reward": 1.0}}
+
+    play = [
+        batches(1, 5),
+        sample(),
+        {"checkpoint": 5},
+        batches(6, 7),
+        sample(),
+        {"kill": 9},
+        batches(8, 10),
+        sample(),
+    ]
+    run = start(runs, play)
+    assert until_over(run)["state"] == "failed"
+    killed = run.metrics()
+    assert [row["batch"] for row in killed] == list(range(1, 8))
+    assert resume_run(run).step == 5
+    assert until_over(run)["state"] == "finished"
+    rows, cut = run.metrics(), [*read_jsonl(run.path / "attempts" / "1" / "metrics.jsonl")]
+    assert [row["batch"] for row in rows] == [row["step"] for row in rows] == list(range(1, 11))
+    assert rows[:5] == killed[:5]
+    assert cut == killed[5:]
+    [event] = kinds(run, "resumed")
+    assert [row["batch"] for row in rows if row["time"] > event["time"]] == list(range(6, 11))
+    assert [row["step"] for row in run.samples()] == [5, 7, 10]
+    assert [row["step"] for row in read_jsonl(run.path / "attempts" / "1" / "samples.jsonl")] == [7]
+    assert loaded(run) == ["loaded step-5: written at step 5"]
+    assert list(progress_of(run).grpo["batch"].values) == list(range(1, 11))
 
 
 def test_a_damaged_checkpoint_is_passed_over_and_that_is_said(runs: Path):
