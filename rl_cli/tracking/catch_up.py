@@ -14,7 +14,7 @@ from rl_cli.runs.supervision import children
 from rl_cli.runs.supervision.tracking_mode import environment_for
 from rl_cli.tracking.read_back import ReadBack
 from rl_cli.tracking.rows import Key
-from rl_cli.tracking.sync_command import segments, start_sync
+from rl_cli.tracking.sync_command import files_of, segments, start_sync
 
 RECORD_SECONDS = 60.0
 LOOK_EVERY_SECONDS = 0.5
@@ -49,7 +49,10 @@ def one_round(
         folders = whole or _record(run, only or back.lacking(), folder, until)
         if folders:
             child = start_sync(run, folders, over=over)
-            _wait(child, until, given_up)
+            try:
+                _wait(child, until, given_up)
+            finally:
+                back.sent_files |= files_of(folders)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

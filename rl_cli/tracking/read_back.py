@@ -15,7 +15,7 @@ from rl_cli.runs.tracking_file import what_is_lacking
 from rl_cli.tracking.ask import Asker
 from rl_cli.tracking.errors import WandbError
 from rl_cli.tracking.rows import Key, Row, figures_of, key_of, key_of_logged
-from rl_cli.tracking.sync_command import recorded_files
+from rl_cli.tracking.sync_command import files_of, segments
 
 UNAUTHORISED = ("no_key", "wrong_key", "forbidden")
 
@@ -35,6 +35,8 @@ class ReadBack:
         self.have: set[Key] = set()
         self.files: set[str] | None = set()
         """Names of the run's files that W&B has; None if it does not list them."""
+        self.sent_files: set[str] = set()
+        """Names of files that an upload was to bring."""
         self.error: WandbError | None = None
         """Why the last question got no answer."""
         self.remote: dict[str, Any] = {}
@@ -141,7 +143,7 @@ class ReadBack:
         """Names of recorded files that W&B does not have; they are sent, and missed, at the end of a run."""
         if self.files is None or not is_over(self.run.state()):
             return set()
-        return recorded_files(self.run) - self.files
+        return (self.sent_files | files_of(segments(self.run))) - self.files
 
     def is_whole(self) -> bool:
         """Whether W&B has every row and every file, by the last answer."""

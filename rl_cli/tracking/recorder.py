@@ -70,15 +70,17 @@ def follow(run: RunDir, session: Any, on_rows: Callable[[int], None] = lambda ro
     reader, position = Reader(run), Position(run)
     taken: set[Key] = set()
     """As they are counted when they are read back: two rows of one step and moment are one."""
+    newest: Row = {}
     while True:
         state = run.state()
         before = len(taken)
         for rows, _ in reader.batches():
             for row in rows:
+                newest |= (logged := as_logged(row))
                 if key := key_of(row):
                     taken.add(key)
                     if position.is_new(key):
-                        session.log(as_logged(row))
+                        session.log(logged)
         if len(taken) > before:
             with suppress(OSError):  # a full disk is the run's business
                 position.save()
@@ -86,7 +88,7 @@ def follow(run: RunDir, session: Any, on_rows: Callable[[int], None] = lambda ro
         if is_over(state):
             break
         time.sleep(LOOK_EVERY_SECONDS)
-    close_session(session, state)
+    close_session(session, state, newest)
 
 
 def record(run: RunDir, alone: bool) -> int:
@@ -117,15 +119,13 @@ def _tell(run: RunDir, rows: int) -> None:
 def record_lacking(run: RunDir, lacking: set[Key], folder: Path) -> None:
     """A segment below `folder` with these rows only."""
     session = open_session(run, "offline", folder)
+    newest: Row = {}
     for rows, _ in Reader(run).batches():
-        _log_some(session, rows, lacking)
-    close_session(session, run.state())
-
-
-def _log_some(session: Any, rows: list[Row], wanted: set[Key]) -> None:
-    for row in rows:
-        if key_of(row) in wanted:
-            session.log(as_logged(row))
+        for row in rows:
+            newest |= (logged := as_logged(row))
+            if key_of(row) in lacking:
+                session.log(logged)
+    close_session(session, run.state(), newest)
 
 
 def main(arguments: list[str]) -> int:

@@ -69,8 +69,16 @@ def open_session(
     return session
 
 
-def close_session(session: Any, state: State) -> None:
-    """Says how the run ended, as far as it has: a session of a run that goes on is only ended."""
+def close_session(session: Any, state: State, newest: dict[str, Any]) -> None:
+    """Says how the run ended, as far as it has: a session of a run that goes on is only ended.
+
+    Args:
+        session: The session.
+        state: The run's state.
+        newest: The last value of each figure of the whole run, as it is logged. What a session says of them
+            takes the place of what W&B had, and this one may have logged older rows only, or none.
+    """
+    session.summary.update({name: newest[name] for name in newest if not name.startswith("_")})
     if state.get("ended"):
         evaluations = {**NO_EVALUATION, **(state.get("eval") or {})}
         for which, value in evaluations.items():

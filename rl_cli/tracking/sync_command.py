@@ -21,7 +21,7 @@ BOUNDS = {
 """A request that hangs is given up and made again; how often is the business of whoever ends the process."""
 
 FILES = ("config.yaml", "requirements.txt", "wandb-metadata.json", "wandb-summary.json")
-"""Every session that ends in good order has them."""
+"""What a session uploads beside the rows; every upload of it brings them anew."""
 
 
 def segments(run: RunDir) -> list[Path]:
@@ -33,9 +33,9 @@ def segments(run: RunDir) -> list[Path]:
     return sorted(found, key=lambda path: path.name.split("run-", 1)[1])
 
 
-def recorded_files(run: RunDir) -> set[str]:
-    """Names of the files that go to W&B beside the rows, as far as they have been recorded."""
-    return {name for name in FILES for folder in segments(run) if (folder / "files" / name).exists()}
+def files_of(folders: list[Path]) -> set[str]:
+    """Those of FILES that segments have: some are written only when they are uploaded."""
+    return {name for name in FILES for folder in folders if (folder / "files" / name).exists()}
 
 
 def start_sync(run: RunDir, folders: list[Path], *, live: bool = False, over: bool = True) -> children.Child:

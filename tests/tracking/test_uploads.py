@@ -1,27 +1,35 @@
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from rl_cli.cli.run_sync import sync_command
+from rl_cli.core.errors import BadUsage, WorkFailed
 from rl_cli.core.files import write_json
-from rl_cli.runs.clean import find_leftovers, remove
+from rl_cli.core.processes import python_module
+from rl_cli.runs.clean import find_leftovers, remove, whole_run
 from rl_cli.runs.resuming.resume import resume_run
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.store import create_run
 from rl_cli.runs.strays import stray_processes
 from rl_cli.runs.supervision import children
 from rl_cli.runs.tracking_file import disagreements, in_words, tracking_facts, tracking_notes
-from rl_cli.tracking.sync import sync_run
+from rl_cli.tracking.ask import Asker
+from rl_cli.tracking.sync import need_sync, sync_run
+from rl_cli.tracking.sync_command import FILES
+from rl_cli.tracking.uploader import Uploader
 from tests.e2e.cli import command, rl_cli
 from tests.e2e.test_runs_replay import processes_of
 from tests.runs.kit import identity, replay_config, start, steps, until, until_over, until_step
@@ -40,6 +48,18 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WandbSer
 def sync(run: RunDir, *more: str) -> tuple[int, dict[str, object]]:
     done = rl_cli("runs", "sync", run.id, "--json", *more)
     return done.code, json.loads(done.out.splitlines()[-1]) if done.out.strip() else {}
+
+
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("QUIET_SECONDS", 4), ("VAIN_SECONDS", 4), ("LOOK_EVERY_SECONDS", 1)):
+        monkeypatch.setattr(f"rl_cli.tracking.sync.{name}", seconds)
+
+
+def files_there(run: RunDir) -> set[str]:
+    """What W&B itself lists."""
+    with Asker() as asker:
+        question = {"path": f"team/rl-cli/{run.id}", "names": list(FILES)}
+        return set(asker.ask("files", question, 60)["files"])
 
 
 def test_a_run_is_uploaded_live_until_stop_is_pressed_on_its_page(runs: Path, server: WandbServer) -> None:
@@ -196,8 +216,7 @@ def test_an_upload_that_brings_nothing_says_so_and_ends_and_one_that_is_killed_l
     until_over(run, 60)
     until_left_alone(run)
     monkeypatch.setenv("WANDB_API_KEY", KEY)
-    for name, seconds in (("QUIET_SECONDS", 4), ("VAIN_SECONDS", 4), ("LOOK_EVERY_SECONDS", 1)):
-        monkeypatch.setattr(f"rl_cli.tracking.sync.{name}", seconds)
+    impatient(monkeypatch)
     server.plant(Fault("hang", where="file_stream"))
     lines: list[str] = []
     synced = sync_run(run, told=lines.append)
@@ -215,6 +234,147 @@ def test_an_upload_that_brings_nothing_says_so_and_ends_and_one_that_is_killed_l
     assert (code, told["uploaded"]) == (0, 20)
     assert run.summary()["wandb_url"] == told["url"]
     assert "sent later: all 20 rows are there" in (run.path / "events.jsonl").read_text()
+
+
+def recorded_with_all_rows_there(runs: Path, server: WandbServer) -> RunDir:
+    """A run that is over, of which W&B has the rows and no file."""
+    server.plant(Fault("status", status=500, where="storage"))
+    run = start(runs, [steps(20, every=0.0), {"stall": True}], tracking={"wandb": "live"})
+    until(lambda: tracking(run).get("uploaded") == 20)
+    run.request_stop("test", "enough", now=True)
+    until_over(run, 60)
+    os.kill(identity(run, "uploader").pid, signal.SIGKILL)
+    until_left_alone(run)
+    return run
+
+
+def recorded_with_nothing_there(runs: Path, server: WandbServer) -> RunDir:
+    with pytest.MonkeyPatch.context() as without:
+        without.delenv("WANDB_API_KEY")
+        run = start(runs, [steps(20, every=0.0)], tracking={"wandb": "live"})
+        until_over(run, 60)
+        until_left_alone(run)
+    server.plant(Fault("status", status=500, where="file_stream"))
+    return run
+
+
+@pytest.mark.parametrize(
+    ("recorded", "lacks", "shown"),
+    [
+        (recorded_with_all_rows_there, "4 files", "20 of 20 rows, without config.yaml"),
+        (recorded_with_nothing_there, "20 of 20 rows", "0 of 20 rows"),
+    ],
+)
+def test_a_sync_says_in_one_line_what_did_not_arrive_and_ends(
+    runs: Path,
+    server: WandbServer,
+    monkeypatch: pytest.MonkeyPatch,
+    recorded: Callable[[Path, WandbServer], RunDir],
+    lacks: str,
+    shown: str,
+) -> None:
+    run = recorded(runs, server)
+    impatient(monkeypatch)
+    with pytest.raises(WorkFailed, match=f"^W&B lacks {lacks}") as told:
+        sync_command([run.id])
+    assert run.id in told.value.message
+    assert told.value.exit_code == 1
+    assert str(told.value.hint).endswith(f"rl-cli runs sync {run.id}")
+    known = tracking(run)
+    assert (known["state"], known["uploaded"]) == ("incomplete", len(there(server)))
+    assert files_there(run).isdisjoint(known.get("files_lacking", []))
+    assert shown in in_words(known)
+    assert run.id in [one.id for one in need_sync(str(runs))[0]]
+
+    server.heal()
+    code, synced = sync(run)
+    assert (code, synced["uploaded"], synced["files_lacking"]) == (0, 20, [])
+    assert files_there(run) == set(FILES) <= set(server.only_run().files)
+    assert sorted(there(server)) == sorted(wanted(run))  # each once
+    assert tracking(run)["state"] == "done"
+    summary = server.only_run().summary
+    assert (summary["global_step"], summary["reward/mean"]) == (20, 0.3)  # no session takes that away
+
+
+def test_a_resume_does_not_wait_for_wandb_and_others_are_told_what_they_wait_for(
+    runs: Path, server: WandbServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play = [steps(30, every=0.0), {"checkpoint": 20}, {"kill": 9}, steps(20, step_from=31, every=0.0)]
+    server.plant(Fault("status", status=500, where="storage"))  # so that the upload takes its whole minute
+    run = start(runs, play, tracking={"wandb": "live"})
+    until_over(run, 60)
+    uploader = identity(run, "uploader")
+    with pytest.raises(BadUsage, match="W&B is taking the rest"):
+        whole_run(run)
+    lines: list[str] = []
+    monkeypatch.setattr("rl_cli.tracking.sync.LOCK_SECONDS", 1.0)
+    with pytest.raises(BadUsage, match="W&B is taking the rest"):
+        sync_run(run, told=lines.append)
+    assert "waiting, W&B is taking the rest" in lines[0]
+    assert uploader.alive()
+
+    monkeypatch.setattr("rl_cli.runs.resuming.resume.UPLOAD_SECONDS", 1.0)
+    assert resume_run(run).step == 20
+    assert not uploader.alive()
+    assert not any(event.get("rule") == "wandb" for event in run.events())  # it was not left to its end
+    server.heal()
+    until_over(run, 60)
+    until_left_alone(run)
+    assert set(there(server)) >= wanted(run)
+    assert tracking(run)["state"] == "done"
+
+
+def told_in_rounds(
+    run: RunDir, server: WandbServer, monkeypatch: pytest.MonkeyPatch, sessions: int
+) -> list[str]:
+    """States of tracking.json, in order, until `sessions` have begun after the live sync, which fails.
+
+    By an uploader in this process, which has little patience, beside a recorder of its own.
+    """
+    for name, seconds in (
+        ("CHECK_SECONDS", 1.0),
+        ("LATE_SECONDS", 10.0),
+        ("ROUND_SECONDS", 12.0),
+        ("ROUND_EVERY_SECONDS", 5.0),
+        ("MOST_ROUND_EVERY_SECONDS", 8.0),
+        ("LATE_IN_ROUNDS_SECONDS", 20.0),
+    ):
+        monkeypatch.setattr(f"rl_cli.tracking.uploader.{name}", seconds)
+    states: list[str] = []
+
+    def told(_: RunDir, record: dict[str, Any]) -> None:
+        states.append(record["state"])
+
+    monkeypatch.setattr("rl_cli.tracking.uploader.write_tracking", told)
+    argv = python_module("rl_cli.tracking.recorder", str(run.path))
+    recorder = children.start(argv, run.log_path("wandb"), cwd=run.path, env={})
+    with Asker() as asker:
+        uploader = Uploader(run, "live", asker)
+        thread = threading.Thread(target=uploader.upload)
+        thread.start()
+        until(lambda: uploader.given_up, 90)
+        begun = len(server.sessions())
+        until(lambda: len(server.sessions()) >= begun + sessions, 120)
+        told_so_far = list(states)
+        run.request_stop("test", "enough")
+        server.heal()
+        thread.join(120)
+    assert recorder.ended(30)
+    assert sorted(there(server)) == sorted(wanted(run))  # each once
+    return told_so_far
+
+
+@pytest.mark.parametrize("stays_ill", [True, False])
+def test_between_rounds_wandb_that_stays_ill_is_not_told_to_be_well_nor_the_other_way_round(
+    runs: Path, server: WandbServer, monkeypatch: pytest.MonkeyPatch, stays_ill: bool
+) -> None:
+    run = start(runs, [steps(100_000, every=0.1)])
+    server.plant(Fault("status", status=401, where="file_stream", times=1))  # fatal for the live sync
+    if stays_ill:
+        server.plant(Fault("status", status=401, where="file_stream"))
+    states = told_in_rounds(run, server, monkeypatch, sessions=5)
+    changes = [state for state, _ in itertools.groupby(states)]
+    assert changes in ([["behind"], ["ok", "behind"]] if stays_ill else [["ok"], ["ok", "behind", "ok"]])
 
 
 @pytest.mark.soak

@@ -109,6 +109,10 @@ class WandbServer:
         (run,) = self.runs.values()
         return run
 
+    def sessions(self) -> list[float]:
+        """Unix times at which a process began to upload a run."""
+        return [when for when, operation, _ in self.requests if operation == "RunResumeStatus"]
+
     def state_of(self, run: RunRecord) -> str:
         silent = time.time() - run.heartbeat
         crashed = run.state == "running" and self.crash_after is not None and silent > self.crash_after
