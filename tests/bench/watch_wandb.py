@@ -27,9 +27,17 @@ from tests.wandb_server.server import WandbServer
 from tests.wandb_server.somebody import log, plant_run
 
 METRICS = 16
+HIGHEST = 2.0
 PEAK = 0.7
 """Where, as a share of the steps, the one best reward stands."""
 NAME = "wandb-team-rl-big"
+
+
+TEN_MINUTES = 600.0
+ANSWERS = 5
+"""Times that the best step is asked for while the run goes on."""
+ProcessId = tuple[int, float]
+"""(pid, time of its start)."""
 
 
 @dataclass
@@ -40,7 +48,8 @@ class Taken:
     peak_rss: int = 0
     at_peak: dict[str, int] = field(default_factory=dict)
     """MB of PSS by process, when that was most."""
-    cpu: dict[int, float] = field(default_factory=dict)
+    cpu: dict[ProcessId, float] = field(default_factory=dict)
+    """Seconds of each process that was seen, up to its end."""
 
     def look(self, root: psutil.Process) -> None:
         pss = rss = 0
@@ -48,11 +57,12 @@ class Taken:
         for process in [root, *root.children(recursive=True)]:
             try:
                 memory, times = process.memory_full_info(), process.cpu_times()
+                started = process.create_time()
             except psutil.Error:
                 continue
             pss, rss = pss + memory.pss, rss + memory.rss
             parts[process.name()] = parts.get(process.name(), 0) + (memory.pss >> 20)
-            self.cpu[process.pid] = times.user + times.system
+            self.cpu[process.pid, started] = times.user + times.system
         if pss > self.peak_pss:
             self.at_peak = parts
         self.peak_pss, self.peak_rss = max(self.peak_pss, pss), max(self.peak_rss, rss)
@@ -67,7 +77,7 @@ def rows(steps: int) -> list[dict[str, Any]]:
     made = []
     for step in range(steps):
         noise = {f"m{i}": ((step * (7 + i)) % 1009) / 1009 for i in range(METRICS - 2)}
-        reward = 2.0 if step == int(steps * PEAK) else ((step * 31) % 997) / 997
+        reward = HIGHEST if step == int(steps * PEAK) else ((step * 31) % 997) / 997
         made.append({"reward": reward, "loss": 1.0 / (1 + step), **noise})
     return made
 
@@ -86,7 +96,8 @@ def measure(steps: int, seconds: float, home: Path) -> dict[str, Any]:
 
     Returns:
         MB of the process tree at most (PSS, RSS); seconds and CPU seconds until the history was read; share
-        of a core after that, and over all; the best step found, and the right one.
+        of a core after that, and, by the two, over the first ten minutes; the best (step, value) each time
+        that it was asked for meanwhile, and the right one. CPU is that of all processes of the watch.
     """
     pipe, other = multiprocessing.Pipe()
     server = multiprocessing.get_context("spawn").Process(target=_serve, args=(steps, other), daemon=True)
@@ -97,6 +108,7 @@ def measure(steps: int, seconds: float, home: Path) -> dict[str, Any]:
     watch = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
     taken, root, run = Taken(), psutil.Process(watch.pid), RunDir(home / "runs" / NAME)
     read_after = read_cpu = None
+    best: list[tuple[int, float] | None] = []
     try:
         while read_after is None or time.monotonic() - began < read_after + seconds:
             if watch.poll() is not None:
@@ -104,16 +116,19 @@ def measure(steps: int, seconds: float, home: Path) -> dict[str, Any]:
             taken.look(root)
             if read_after is None and _state(run) == "running":
                 read_after, read_cpu = time.monotonic() - began, taken.seconds
+            elif read_after and time.monotonic() - began > read_after + len(best) * seconds / ANSWERS:
+                best.append(progress_of(run).grpo["reward/mean"].best())
             time.sleep(0.5)
+        taken.look(root)
+        whole, cpu = time.monotonic() - began, taken.seconds
     finally:
-        whole = time.monotonic() - began
         watch.terminate()
         watch.wait(30)
         pipe.send("end")
         server.join(10)
-    best = progress_of(run).grpo["reward/mean"].best()
     assert read_after is not None
     assert read_cpu is not None
+    watching = (cpu - read_cpu) / (whole - read_after)
     return {
         "steps": steps,
         "peak_pss_mb": taken.peak_pss >> 20,
@@ -122,10 +137,10 @@ def measure(steps: int, seconds: float, home: Path) -> dict[str, Any]:
         "history_read_s": round(read_after, 1),
         "history_read_cpu_s": round(read_cpu, 1),
         "watched_s": round(whole - read_after, 1),
-        "cpu_share_watching": round((taken.seconds - read_cpu) / (whole - read_after), 4),
-        "cpu_share_whole": round(taken.seconds / whole, 4),
-        "best_step": best[0] if best else None,
-        "right_step": int(steps * PEAK),
+        "cpu_share_watching": round(watching, 4),
+        "cpu_share_ten_minutes": round((read_cpu + watching * (TEN_MINUTES - read_after)) / TEN_MINUTES, 4),
+        "best": best,
+        "right": (int(steps * PEAK), HIGHEST),
     }
 
 
