@@ -75,6 +75,15 @@ class IdleWatch:
                 if watched.outcome.why == "end":
                     return
 
+    def _text(self, run: RunDir, watched: Watched) -> str:
+        """What there is to say; "" for nothing."""
+        from rl_cli.monitoring.last_words import end_answer
+
+        decision = watched.decision
+        if watched.outcome.why == "end":
+            return end_answer(run, decision) if decision else self._ending(run)
+        return decision.message or decision.reason if decision else ""
+
     def _ending(self, run: RunDir) -> str:
         """What became of the run, in the language of the last request."""
         from environments.policies.operator.steps import Result
@@ -87,18 +96,11 @@ class IdleWatch:
         return end_text(found, Voice(self._conversation.assistant.session.history.request))
 
     async def _speak(self, run: RunDir, watched: Watched) -> None:
-        from rl_cli.monitoring.last_words import end_answer
-
-        decision, over = watched.decision, watched.outcome.why == "end"
-        if decision is not None:
-            text = await asyncio.to_thread(end_answer, run, decision) if over else None
-            text = text or decision.message or decision.reason
-        elif over:
-            text = await asyncio.to_thread(self._ending, run)
-        else:
+        text = await asyncio.to_thread(self._text, run, watched)
+        if not text:
             return
-        if over:
+        if watched.outcome.why == "end":
             self.told.add(run.id)
-        self._conversation.display.notice(f"{run.id}: {text}" if decision is not None else text)
+        self._conversation.display.notice(f"{run.id}: {text}" if watched.decision else text)
         with suppress(OSError):  # it was said; that it is not on record does no more harm
             self._conversation.assistant.session.record("message", message=assistant(text))
