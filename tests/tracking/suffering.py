@@ -12,6 +12,7 @@ from pathlib import Path
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.times import seconds_of
 from rl_cli.tracking.sync import sync_run
+from rl_cli.tracking.sync_command import FILES
 from tests.runs.kit import start, steps, until, until_over
 from tests.tracking.kit import there, tracking, until_left_alone, wanted
 from tests.wandb_server.faults import EVERY_FAULT
@@ -31,11 +32,11 @@ class Suffered:
     pace: float
     """Median seconds between two steps while it was ill."""
     by_itself: bool
-    """Whether all rows were there when the run's processes had ended, without `runs sync`."""
+    """Whether all rows and files were there when the run's processes had ended, without `runs sync`."""
     doubles: int
     """Rows that came more than once."""
     complete: bool
-    """Whether all rows were there at the very end."""
+    """Whether all rows and files were there at the very end."""
 
 
 def suffer(
@@ -76,14 +77,18 @@ def suffer(
     run.request_stop("test", "enough")
     until_over(run, 60)
     until_left_alone(run)
-    by_itself = set(there(server)) >= wanted(run)
+    by_itself = is_whole(server, run)
     assert tracking(run)["state"] == ("done" if by_itself else "incomplete"), tracking(run)
     if not by_itself:
         sync_run(run)
     arrived = there(server)
-    complete = set(arrived) >= wanted(run) and tracking(run)["state"] == "done"
+    complete = is_whole(server, run) and tracking(run)["state"] == "done"
     doubles = len(arrived) - len(set(arrived))
     return Suffered(run, told, pace(run, began, ended), by_itself, doubles, complete)
+
+
+def is_whole(server: WandbServer, run: RunDir) -> bool:
+    return set(there(server)) >= wanted(run) and set(FILES) <= set(server.only_run().files)
 
 
 def pace(run: RunDir, began: float, ended: float) -> float:

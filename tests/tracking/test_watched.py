@@ -158,6 +158,18 @@ def test_what_came_and_went_between_two_looks_is_an_alert(server: WandbServer, h
     assert [alert["rule"] for alert in run.summary()["alerts"]].count("no_signal") == 1
 
 
+@pytest.mark.parametrize(("count", "figures", "pages"), [(3100, 0, range(4, 6)), (600, 450, range(15, 22))])
+def test_a_page_of_a_history_has_as_many_rows_as_their_length_allows(
+    server: WandbServer, home: Path, count: int, figures: int, pages: range
+) -> None:
+    wide = {f"layer/{i}": i / 7 for i in range(figures)}
+    plant_run(server, curve(count, **wide), state="finished")
+    run = find_run(home, NAME)
+    assert refresh(run) is None
+    assert [row["step"] for row in run.metrics()] == list(range(count))
+    assert [operation for _, operation, _ in server.requests].count("HistoryPage") in pages
+
+
 def test_a_run_that_is_not_there_leaves_no_directory(
     server: WandbServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
