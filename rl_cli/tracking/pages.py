@@ -26,8 +26,10 @@ query HistoryPage(
 }"""
 PAGE_ROWS = 500
 """Rows that are read at a time: more cost memory in wandb-core."""
+FIRST_ROWS = 100
+"""Of a run whose rows may be of any length."""
 PAGE_BYTES = 400_000
-"""Of a page of live rows, about: it has up to twice as many rows if they are short, fewer if they are long."""
+"""Of a page of live rows, about: up to twice as many rows if they are short, fewer if they are long."""
 MOST_PAGE_ROWS = 8 * PAGE_ROWS
 
 
@@ -50,7 +52,7 @@ def live_rows(run: Any, start: int, stop: int) -> Iterator[str]:
 
     Steps that nobody logged go by fast.
     """
-    size = PAGE_ROWS
+    size = FIRST_ROWS
     while start < stop:
         page = {"minStep": start, "maxStep": min(start + size, stop), "pageSize": 2 * size}
         answer = run._service_api.execute_graphql(PAGE, _named(run, run=run.id, **page), parse=parse_json)
