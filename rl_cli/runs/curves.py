@@ -125,7 +125,7 @@ class Curve:
 
     def _look_at(self, i: int) -> None:
         value = self.values[i]
-        if math.isfinite(value) and (self._best is None or value > self.values[self._best]):
+        if (self._best is None or value > self.values[self._best]) and math.isfinite(value):
             self._best = i
 
     def _smooth(self) -> None:
