@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -79,7 +81,7 @@ async def _until_told(home: Path, judge_of: JudgeOf, tell: Tell, who: str) -> in
     assert main
     loop.set_default_executor(ThreadPoolExecutor(THREADS))
     loop.add_signal_handler(signal.SIGTERM, main.cancel)
-    told = False
+    told, hosts = False, list[Host]()
     notify("READY=1")
     try:
         while True:
@@ -89,7 +91,8 @@ async def _until_told(home: Path, judge_of: JudgeOf, tell: Tell, who: str) -> in
                 hangs = before and before.state == "hangs"
                 instead = f" in place of pid {before.pid}, which hangs" if before and hangs else ""
                 tell("", {"kind": "monitor", "what": f"watching the runs of {home}{instead}; {who} judges"})
-                await Host(home, judge_of, tell).run(before)
+                hosts.append(Host(home, judge_of, tell))
+                await hosts[-1].run(before)
                 told = False
             if not told:
                 tell("", {"kind": "monitor", "what": "another monitor does the checks; standing by"})
@@ -97,6 +100,9 @@ async def _until_told(home: Path, judge_of: JudgeOf, tell: Tell, who: str) -> in
             await asyncio.sleep(STANDBY_SECONDS)
     except asyncio.CancelledError:
         tell("", {"kind": "monitor", "what": "told to end"})
+        if any(host.unanswered for host in hosts):
+            sys.stdout.flush()
+            os._exit(0)  # threads that read what does not answer are not waited for
         return 0
 
 

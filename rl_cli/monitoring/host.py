@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rl_cli.core.errors import RlCliError
+from rl_cli.monitoring.bounded_calls import ANSWER_SECONDS, BoundedCalls
 from rl_cli.monitoring.endings import Endings
 from rl_cli.monitoring.heartbeat import MonitorState, monitor_state, write_heartbeat
 from rl_cli.monitoring.jobs import Beat, Jobs
@@ -37,6 +39,9 @@ AT_ONCE = 8
 TOLD = ("alert", "decision", "state", "checks_missed")
 """Events of a run that are worth a line."""
 
+NO_ANSWER = {"trouble": f"its directory has not answered for {ANSWER_SECONDS:g} s"}
+T = TypeVar("T")
+
 JudgeOf = Callable[[RunDir], Judge | None]
 Tell = Callable[[str, dict[str, Any]], None]
 """Receives a run's id and an event: of it (see `Follower`), or of the monitor (trouble, attached, live,
@@ -57,11 +62,19 @@ class Host:
         self.started = now_text()
         self.jobs = Jobs(self._attend, self._trouble)
         self.attaching = Jobs(self._attach, self._trouble, again_seconds=ATTACH_AGAIN_SECONDS)
+        self._calls = BoundedCalls()
         self._live = LiveRuns(home)
-        self._checks: dict[str, DueChecks] = {}
+        self._checks: dict[str, DueChecks | None] = {}
         self._endings = Endings(home)
         self._ended: dict[str, State] = {}
         """Over, and not looked at since."""
+        self._silent: set[str] = set()
+        """Calls of which it was told that they do not answer."""
+
+    @property
+    def unanswered(self) -> list[str]:
+        """What has not answered and still holds a thread: runs, by their ids, and other calls."""
+        return self._calls.unanswered
 
     async def run(self, took_from: MonitorState | None = None) -> None:
         """Until it is cancelled, or another monitor has taken its place, as it may from one that hangs.
@@ -69,18 +82,22 @@ class Host:
         Args:
             took_from: Whose place this one took; what it was judging is due again.
         """
+        live: dict[str, State] = {}
         try:
             while self._is_mine():
-                live = await asyncio.to_thread(self._live.find)
+                live = await self._answer("the folder of the runs", self._live.find, live)
                 self._ended |= self._live.ended
                 if took_from:
-                    await asyncio.to_thread(self._take_back, live, took_from)
+                    call = partial(self._take_back, live, took_from)
+                    await self._answer("what another monitor was judging", call, None)
                     took_from = None
-                self.jobs.keep(live)
-                await asyncio.to_thread(self._tell_ends)
-                self.attaching.keep(run_id for run_id, state in live.items() if is_orphan(state))
+                facts = await self._facts(live)
+                answering = {name: state for name, state in live.items() if name not in self.unanswered}
+                self.jobs.keep(answering)
+                await self._answer("the ends of runs", self._tell_ends, None)
+                self.attaching.keep(run_id for run_id, state in answering.items() if is_orphan(state))
                 if self._is_mine():  # not if we were stopped on the way
-                    await asyncio.to_thread(self._beat, live)
+                    write_heartbeat(self.home, self.started, runs=facts, **self._endings.to_dict())
                 notify("WATCHDOG=1")
                 await asyncio.sleep(SCAN_SECONDS)
         finally:
@@ -228,18 +245,37 @@ class Host:
     def _run(self, run_id: str) -> RunDir:
         return RunDir(runs_folder(self.home) / run_id)
 
-    def _beat(self, live: dict[str, State]) -> None:
-        runs = {}
-        for run_id, state in live.items():
-            found: dict[str, Any] = {"state": state["state"], "step": state.get("step")}
-            with suppress(RlCliError, OSError, ValueError):  # a run.yaml that cannot be used
-                checks = self._checks.setdefault(run_id, DueChecks(self._run(run_id)))
-                due = checks.next_due()
-                found |= {"next_due": None if due is None else time_text(due), "missed": checks.missed()}
+    async def _answer(self, name: str, call: Callable[[], T], otherwise: T) -> T:
+        """What `call` returns, or `otherwise` if that takes too long; tells of it when it begins to."""
+        try:
+            found = await self._calls.answer(name, call)
+        except TimeoutError as error:
+            if name not in self._silent:
+                self._trouble(name if name in self._checks else "", str(error))
+            self._silent.add(name)
+            return otherwise
+        self._silent.discard(name)
+        return found
+
+    async def _facts(self, live: dict[str, State]) -> dict[str, dict[str, Any]]:
+        """Run id -> what a heartbeat says of it."""
+        self._checks = {run_id: self._checks.get(run_id) for run_id in live}
+
+        async def one(run_id: str, state: State) -> dict[str, Any]:
+            known = {"state": state["state"], "step": state.get("step")}
+            found = await self._answer(run_id, partial(self._due, run_id), NO_ANSWER)
             job = self.jobs.jobs.get(run_id)
-            runs[run_id] = {**found, "trouble": job.trouble if job else None}
-        self._checks = {run_id: checks for run_id, checks in self._checks.items() if run_id in live}
-        write_heartbeat(self.home, self.started, runs=runs, **self._endings.to_dict())
+            return {**known, "trouble": job.trouble if job else None, **found}
+
+        found = await asyncio.gather(*(one(run_id, state) for run_id, state in live.items()))
+        return dict(zip(live, found, strict=True))
+
+    def _due(self, run_id: str) -> dict[str, Any]:
+        with suppress(RlCliError, OSError, ValueError):  # a run.yaml that cannot be used
+            checks = self._checks[run_id] = self._checks.get(run_id) or DueChecks(self._run(run_id))
+            due = checks.next_due()
+            return {"next_due": None if due is None else time_text(due), "missed": checks.missed()}
+        return {}
 
 
 def _takes_end(run: RunDir) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import pytest
 
+from rl_cli.monitoring.bounded_calls import BoundedCalls
 from rl_cli.monitoring.jobs import Beat, Jobs
 
 Work = Callable[[str, Beat], Awaitable[None]]
@@ -22,6 +24,10 @@ async def tick(beat: Beat, done: Callable[[], None]) -> None:
 
 
 def ticks_beside(bad: Callable[[Beat], Awaitable[None]], **limits: float) -> tuple[Counter[str], list[str]]:
+    return asyncio.run(ticking(bad, **limits))
+
+
+async def ticking(bad: Callable[[Beat], Awaitable[None]], **limits: float) -> tuple[Counter[str], list[str]]:
     """What happens until the bad job was begun anew and a second one has gone on meanwhile."""
     seen: Counter[str] = Counter()
     told: list[str] = []
@@ -33,15 +39,12 @@ def ticks_beside(bad: Callable[[Beat], Awaitable[None]], **limits: float) -> tup
         else:
             await tick(beat, lambda: seen.update(["ticks"]))
 
-    async def main() -> None:
-        jobs = Jobs(work, lambda name, trouble: told.append(f"{name}: {trouble}"), **limits)
-        end = time.monotonic() + 60
-        while (seen["begun"] < 2 or seen["ticks"] < 5) and time.monotonic() < end:
-            jobs.keep(["bad", "good"])
-            await asyncio.sleep(0.02)
-        await jobs.close()
-
-    asyncio.run(main())
+    jobs = Jobs(work, lambda name, trouble: told.append(f"{name}: {trouble}"), **limits)
+    end = time.monotonic() + 60
+    while (seen["begun"] < 2 or seen["ticks"] < 5) and time.monotonic() < end:
+        jobs.keep(["bad", "good"])
+        await asyncio.sleep(0.02)
+    await jobs.close()
     return seen, told
 
 
@@ -76,6 +79,47 @@ def test_sch_06_a_job_that_hangs_for_an_hour_is_begun_anew_and_the_others_go_on(
         seen, told = ticks_beside(bad, hung_seconds=0.15)
         assert (seen["begun"], seen["ticks"] >= 5) == (2, True)
         assert "no sign of life" in told[0]
+
+
+def test_sch_06_a_job_that_blocks_a_thread_for_an_hour_holds_up_nobody() -> None:
+    """It cannot be cancelled; the others go on, and the end waits for it only here."""
+    go_on = threading.Event()
+
+    async def block(beat: Beat) -> None:
+        beat()
+        await asyncio.to_thread(go_on.wait, 3600)
+
+    async def main() -> tuple[Counter[str], list[str]]:
+        try:
+            return await ticking(block, hung_seconds=0.15)
+        finally:
+            go_on.set()
+
+    seen, told = asyncio.run(main())
+    assert (seen["begun"], seen["ticks"] >= 5) == (2, True)
+    assert "no sign of life" in told[0]
+
+
+def test_sch_06_a_call_that_never_returns_is_made_once_and_told_each_time() -> None:
+    go_on, made = threading.Event(), Counter[str]()
+
+    def hang() -> str:
+        made.update(["hang"])
+        go_on.wait(3600)
+        return "late"
+
+    async def main() -> None:
+        calls = BoundedCalls()
+        for _ in range(3):
+            with pytest.raises(TimeoutError, match="a run has not answered"):
+                await calls.answer("a run", hang, 0.05)
+            assert await calls.answer("another", lambda: "at once", 60) == "at once"
+            assert calls.unanswered == ["a run"]
+        go_on.set()
+        assert await calls.answer("a run", hang, 60) == "late"
+        assert (calls.unanswered, made["hang"]) == ([], 1)
+
+    asyncio.run(main())
 
 
 def test_a_job_that_has_ended_is_begun_again_only_if_it_is_wanted_again() -> None:

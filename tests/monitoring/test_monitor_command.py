@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import filelock
+import psutil
 import pytest
 import yaml
 
@@ -103,13 +107,24 @@ def test_a_monitor_that_was_killed_is_seen_and_another_goes_on(runs: Path, monit
     assert {event["by"] for event in decisions(run)} == {"rules"}
 
 
+def suspend(monitor: Monitor, run: RunDir) -> None:
+    """Not in the middle of a write: the lock that it held then would stay with it."""
+    lock = filelock.FileLock(run.path / ".checks.lock", timeout=0)
+    while True:
+        monitor.process.send_signal(signal.SIGSTOP)
+        until(lambda: psutil.Process(monitor.process.pid).status() == psutil.STATUS_STOPPED)
+        with suppress(filelock.Timeout), lock:
+            return
+        monitor.process.send_signal(signal.SIGCONT)
+
+
 def test_sch_06_a_monitor_that_hangs_is_replaced_and_stands_by_when_it_goes_on(
     runs: Path, monitors: list[Monitor]
 ) -> None:
     run = start(runs, LONG, OFTEN)
     monitors.append(Monitor())
     until(lambda: decisions(run), 60)
-    monitors[0].process.send_signal(signal.SIGSTOP)
+    suspend(monitors[0], run)
     record, before = read_json(runs / "monitor.json"), len(decisions(run))
     record["clock"]["seconds"] -= 100
     write_json(runs / "monitor.json", record)
@@ -128,6 +143,31 @@ def test_sch_06_a_monitor_that_hangs_is_replaced_and_stands_by_when_it_goes_on(
     checks = read_json(run.path / "checks.json")
     assert len({row["due"][:19] for row in checks["log"]}) >= len(checks["log"]) - 2
     assert checks["checks"] <= len(checks["log"]) + checks["missed"]
+
+
+def test_sch_06_a_run_whose_files_hang_holds_up_nobody(runs: Path, monitors: list[Monitor]) -> None:
+    """Reading a pipe that nobody writes blocks a thread for ever, as a network mount that is gone does."""
+    often = {"first_check_seconds": 0.5, "check_every_seconds": 6}
+    bad, good = start(runs, LONG, often), start(runs, LONG, often)
+    for run in (bad, good):
+        until_state(run, "running")
+    os.mkfifo(bad.path / "checks.json")
+    monitors.append(Monitor())
+    until(lambda: decisions(good), 60)
+    missed = read_json(good.path / "checks.json")["missed"]
+    until(lambda: len(decisions(good)) > 2, 60)
+    for _ in range(3):
+        beaten = read_json(runs / "monitor.json")["clock"]
+        until(lambda was=beaten: read_json(runs / "monitor.json")["clock"] != was, 60)
+    record = read_json(runs / "monitor.json")["runs"]
+    assert "has not answered" in record[bad.id]["trouble"]
+    assert (record[good.id]["trouble"], record[good.id]["missed"]) == (None, missed)
+    [check] = [c for c in rl_cli("doctor", "--json").rows()[0]["checks"] if c["name"] == "monitor"]
+    assert re.search(r"heartbeat \d+ s ago", check["detail"]), check
+    assert decisions(bad) == []
+    code, rows = monitors[0].end()
+    assert code == 0
+    assert f"{bad.id}" in [row["run"] for row in rows if row["kind"] == "trouble"]
 
 
 def test_systemd_hears_that_the_monitor_is_ready_and_alive(
