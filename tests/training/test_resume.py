@@ -16,6 +16,7 @@ import pytest
 from environments.base import Task
 from rl_cli.config.edit import resolve
 from rl_cli.core.errors import BadUsage
+from rl_cli.core.files import read_jsonl
 from rl_cli.core.processes import python_module
 from rl_cli.runs.resuming.plan import make_plan
 from rl_cli.runs.resuming.resume import put_back
@@ -104,7 +105,10 @@ def test_ops_19_a_killed_run_does_each_batch_once_and_equals_an_undisturbed_one(
     assert work_here(undisturbed) == 0
     assert batches == list(range(1, 11))
     kill_at(run, 7)
+    done = [(row["phase"], row["step"]) for row in run.metrics()]
     assert resume_alone(run) == 5
+    cut = [(row["phase"], row["step"]) for row in read_jsonl(run.path / "attempts" / "1" / "metrics.jsonl")]
+    assert (done[-len(cut) :], cut[:2]) == (cut, [("grpo", 6), ("grpo", 7)])
     batches.clear()
     assert work_here(run) == 0
     assert batches == [6, 7, 8, 9, 10]
