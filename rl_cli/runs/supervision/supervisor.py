@@ -31,6 +31,7 @@ from rl_cli.runs.logs import last_lines, mask_logs
 from rl_cli.runs.place import place_of
 from rl_cli.runs.progress import OF_TRAINER, Progress, Reader
 from rl_cli.runs.recent_samples import RecentSamples
+from rl_cli.runs.reports.report import write_report  # now: the package may be replaced before the end
 from rl_cli.runs.run_dir import RunDir, asked_by
 from rl_cli.runs.settle import end_leftovers
 from rl_cli.runs.state_file import StateWriter, is_over
@@ -362,8 +363,6 @@ class Supervisor:
             self.writer.update(wandb_url=self.progress.wandb_url, alerts=self.progress.alerts)
 
     def _report(self) -> None:
-        from rl_cli.runs.reports.report import write_report
-
         try:
             write_report(self.run)
         except Exception:  # the run's end does not depend on it, and `runs report` tries again
