@@ -49,11 +49,12 @@ def test_ops_01_starts_that_fail_leave_no_descriptor_and_no_process(runs: Path, 
     play = {"play": GOES_ON, "helpers": {"environment": [{"log": "no such data set"}, {"exit": 1}]}}
     until_over(start(runs, play))
     before = descriptors()
-    for _ in range(count):
-        state = until_over(start(runs, play))
-        assert state["state"] == "failed"
-        assert state["reason"] == "environment ended with code 1: no such data set"
-        assert "no such data set" in state["last_log_lines"]
+    for _ in range(count // 4):
+        for run in [start(runs, play) for _ in range(4)]:
+            state = until_over(run)
+            assert state["state"] == "failed"
+            assert state["reason"] == "environment ended with code 1: no such data set"
+            assert "no such data set" in state["last_log_lines"]
     until(lambda: not faults.left_of(runs))
     assert descriptors() <= before
     assert {run.state()["state"] for run in list_runs(runs)} == {"failed"}
