@@ -102,7 +102,7 @@ def export_command(
     if output is None:
         sys.stdout.write(printable_json(text) if format_ is Format.jsonl else text)
     else:
-        write_atomic(output, text)
+        write_atomic(output.resolve(), text)
         print(f"{len(paths)} session{'s' if len(paths) > 1 else ''}: {output}", file=sys.stderr)
 
 

@@ -1,5 +1,7 @@
 """Files that survive a crash: whole or absent when replaced, line by line when appended.
 
+Links are not written through: replacing puts a file in their place, appending refuses them. Only regular
+files are read, so that a pipe hangs nobody.
 Appending takes no lock: one write of one line to a file opened with O_APPEND. What a crash or a full disk
 leaves of a line stays in the file as a line of its own, which readers skip. Secrets in text are masked on the
 way (see `redaction`); bytes are written as they are.
@@ -9,15 +11,14 @@ Not covered: appending to a network file system from several machines at once.
 from __future__ import annotations
 
 import errno
-import json
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from rl_cli.core.errors import BadUsage, RlCliError, WorkFailed
-from rl_cli.core.json_text import parse_json
+from rl_cli.core.json_text import load_json, parse_json
 from rl_cli.core.redaction import redact_text, redacted_json
 
 StrPath = str | os.PathLike[str]
@@ -27,7 +28,7 @@ def write_atomic(path: StrPath, data: str | bytes) -> None:
     """Replaces `path` so that readers, and whoever comes after a crash, see the old or the new content only.
 
     Args:
-        path: The file; a link is followed.
+        path: The file; a link is replaced, and what it leads to stays.
         data: Text, whose secrets are masked, or bytes.
 
     Raises:
@@ -37,7 +38,7 @@ def write_atomic(path: StrPath, data: str | bytes) -> None:
 
 
 def _replace(path: StrPath, payload: bytes) -> None:
-    target = os.path.realpath(path)
+    target = os.path.abspath(path)
     folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{name[:100]}.{os.urandom(6).hex()}.tmp")
     with _naming(target):
@@ -64,10 +65,27 @@ def read_json(path: StrPath) -> Any:
     """The content of a JSON file.
 
     Raises:
-        OSError: As `open` does.
+        OSError: As `open_regular` does.
         ValueError: It is not JSON.
     """
-    return json.loads(Path(path).read_text("utf-8"))
+    with open_regular(path) as file:
+        return load_json(file.read().decode("utf-8"))
+
+
+def open_regular(path: StrPath) -> BinaryIO:
+    """A file opened for reading; a link is followed.
+
+    Raises:
+        OSError: As `open` does, or it is no regular file: a pipe or a device may have no end.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+    what = os.strerror(number) if stat.S_ISDIR(mode) else "a pipe or a device, not a file"
+    raise OSError(number, what, os.fspath(path))
 
 
 def append_jsonl(path: StrPath, row: dict[str, Any], fsync: bool = False) -> None:
@@ -77,12 +95,18 @@ def append_jsonl(path: StrPath, row: dict[str, Any], fsync: bool = False) -> Non
         path: The file; created when missing, its folder must exist.
         row: What to write.
         fsync: Return only once the line is on the disk.
+
+    Raises:
+        OSError: It cannot be written, or it is a link or a pipe.
     """
     payload = redacted_json(row).encode() + b"\n"
     with _naming(path):
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
-            size = os.fstat(descriptor).st_size
+            status = os.fstat(descriptor)
+            if stat.S_ISFIFO(status.st_mode):
+                raise OSError(errno.EINVAL, "a pipe, not a file")
+            size = status.st_size
             if size and os.pread(descriptor, 1, size - 1) != b"\n":
                 payload = b"\n" + payload
             _write_all(descriptor, payload)
@@ -100,7 +124,7 @@ def read_jsonl(path: StrPath, start: int = 0) -> Iterator[dict[str, Any]]:
     Lines that are no JSON object (torn by a crash) are skipped.
     """
     try:
-        file = open(path, "rb")  # noqa: SIM115
+        file = open_regular(path)
     except FileNotFoundError:
         return
     with file:
@@ -122,7 +146,7 @@ def tail_jsonl(path: StrPath, offset: int, chunk: int | None = None) -> tuple[li
         chunk: Stop at the end of the line that is reached after so many bytes; None reads on to the end.
     """
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             if os.fstat(file.fileno()).st_size < offset:
                 offset = 0
             file.seek(offset)
@@ -158,13 +182,15 @@ def explain_os_error(error: OSError, path: StrPath | None = None) -> RlCliError:
         return BadUsage(f"{where} is not in a folder: a part of the path is a file")
     if error.errno == errno.EISDIR:
         return BadUsage(f"{where} is a folder, not a file")
+    if error.errno == errno.ELOOP:
+        return BadUsage(f"{where} is a link, and nothing is written through it", "remove the link")
     return WorkFailed(f"{where}: {error.strerror or error}")
 
 
-def _row(line: bytes, parse: Callable[[str], Any] = json.loads) -> dict[str, Any] | None:
+def _row(line: bytes, parse: Callable[[str], Any] = load_json) -> dict[str, Any] | None:
     try:
         value = parse(line.decode())
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     return value if isinstance(value, dict) else None
 

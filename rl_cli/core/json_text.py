@@ -47,7 +47,15 @@ def parse_json(text: str) -> Any:
     try:
         return pydantic_core.from_json(text, cache_strings="keys")
     except ValueError:  # lone surrogates, which `json` takes, and what is no JSON at all
+        return load_json(text)
+
+
+def load_json(text: str | bytes) -> Any:
+    """What `json.loads` gives; ValueError for whatever is no JSON, what is nested too deeply included."""
+    try:
         return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def repair_surrogates(text: str) -> str:

@@ -211,6 +211,6 @@ def _rewrite(path: Path, change: Callable[[str], str]) -> None:
                 return
             if redact_text(new) != new:
                 raise BadUsage(f"{path} would hold what looks like a key", "keys stay in the environment")
-            write_atomic(path, new)
+            write_atomic(path.resolve(), new)  # a link of the person's to the file stays
     except OSError as error:
         raise explain_os_error(error, path) from error

@@ -224,7 +224,7 @@ def _any_alive(owners: str) -> bool | None:
     """Whether one of an entry's owners still runs; None if that cannot be known here."""
     try:
         states = [ProcessIdentity.from_dict(owner).alive() for owner in json.loads(owners)]
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     return True if True in states else None if None in states else False
 

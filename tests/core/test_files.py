@@ -20,6 +20,7 @@ from rl_cli.core.files import (
     write_atomic,
     write_json,
 )
+from rl_cli.core.json_text import parse_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -129,15 +130,41 @@ def test_a_failed_replacement_leaves_the_old_file_and_nothing_else(tmp_path: Pat
     assert sorted(p.name for p in tmp_path.iterdir()) == ["folder", "state.json"]
 
 
-def test_replacing_keeps_a_link_and_the_usual_mode(tmp_path: Path) -> None:
-    (tmp_path / "real.json").write_text("{}")
-    (tmp_path / "link.json").symlink_to("real.json")
-    write_json(tmp_path / "link.json", {"a": 1})
-    assert (tmp_path / "link.json").is_symlink()
-    assert read_json(tmp_path / "real.json") == {"a": 1}
-    plain = tmp_path / "plain"
-    plain.touch()
-    assert (tmp_path / "real.json").stat().st_mode == plain.stat().st_mode
+def test_nothing_is_written_through_a_link_and_files_have_the_usual_mode(tmp_path: Path) -> None:
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.write_text("foreign")
+    link.symlink_to(real)
+    with pytest.raises(OSError, match="symbolic links") as error:
+        append_jsonl(link, {"a": 1})
+    assert "is a link" in explain_os_error(error.value).message
+    write_json(link, {"a": 1})
+    assert not link.is_symlink()
+    assert (read_json(link), real.read_text()) == ({"a": 1}, "foreign")
+    assert link.stat().st_mode == real.stat().st_mode
+
+
+def test_a_pipe_hangs_no_reader_and_no_writer(tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    for use in (
+        lambda: read_json(pipe),
+        lambda: list(read_jsonl(pipe)),
+        lambda: tail_jsonl(pipe, 0),
+        lambda: append_jsonl(pipe, {}),
+    ):
+        with pytest.raises(OSError, match="a pipe"):
+            use()
+    with pytest.raises(IsADirectoryError):
+        read_json(tmp_path)
+
+
+def test_json_that_is_nested_too_deeply_is_no_json(tmp_path: Path) -> None:
+    deep = tmp_path / "deep"
+    deep.write_text("[" * 100_000)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        read_json(deep)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        parse_json("[" * 100_000)
+    assert list(read_jsonl(deep)) == []
 
 
 @pytest.mark.parametrize(
@@ -160,11 +187,9 @@ def test_errors_of_the_system_name_the_path_and_what_is_wrong(number: int, kind:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full (Linux)")
 def test_a_full_disk_is_reported_with_the_file_that_was_to_be_written(tmp_path: Path) -> None:
-    session = tmp_path / "session.jsonl"
-    session.symlink_to("/dev/full")
     with pytest.raises(OSError, match="No space left") as error:
-        append_jsonl(session, {"kind": "message"})
-    assert f"cannot write {session}" in explain_os_error(error.value).message
+        append_jsonl("/dev/full", {"kind": "message"})
+    assert "cannot write /dev/full" in explain_os_error(error.value).message
 
 
 def test_a_missing_folder_is_reported_with_the_file_that_was_to_be_written(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from rl_cli.core.json_text import parse_json, row_json, to_json
+from rl_cli.core.json_text import load_json, parse_json, row_json, to_json
 
 ANYTHING = st.recursive(
     st.none()
@@ -123,4 +123,4 @@ def test_what_is_read_fast_is_what_json_reads(text: str) -> None:
         except (ValueError, RecursionError) as error:
             return type(error).__name__
 
-    assert read(parse_json) == read(json.loads)
+    assert read(parse_json) == read(load_json)
