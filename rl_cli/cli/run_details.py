@@ -16,8 +16,9 @@ def show_run(run: Any, as_json: bool, plot: bool | None = None) -> None:
         plot: Whether to draw curves; default: on a terminal.
     """
     from rl_cli.cli.run_plots import plots_wanted, print_plots
-    from rl_cli.runs.outcome import attempts_in_words
+    from rl_cli.runs.outcome import attempts_in_words, seconds_taken
     from rl_cli.runs.progress import is_earlier
+    from rl_cli.runs.state_file import attempt_seconds
     from rl_cli.runs.tracking_file import in_words as tracking_in_words
     from rl_cli.runs.tracking_file import read_tracking, tracking_notes
     from rl_cli.spending.gate import spent_on
@@ -27,17 +28,19 @@ def show_run(run: Any, as_json: bool, plot: bool | None = None) -> None:
     if as_json:
         print_json(summary)
         return
-    spent = spent_on(run.home, run.id, run.state().get("spending"))
+    state = run.state()
+    spent = spent_on(run.home, run.id, state.get("spending"), attempt_seconds(state) or 0.0)
     alerts, figures = summary.pop("alerts"), summary.pop("last_metrics")
     evaluation = summary.pop("eval")
     summary["test problems"] = evaluation.pop("n")
     measured = {f"accuracy, {name}": value for name, value in evaluation.items() if value is not None}
-    units = {"gpu_hours": "GPU time", "dollars": "cost", "tokens": "tokens of endpoints", "hours": "time"}
+    units = {"gpu_hours": "GPU time", "dollars": "cost", "tokens": "tokens of endpoints"}
     took = {name: in_words(unit, spent.of(unit)) for unit, name in units.items() if spent.of(unit)}
+    took |= {"time": in_words("hours", seconds / 3600)} if (seconds := seconds_taken(state)) else {}
     tracking = read_tracking(run)
     tracked = {"W&B": tracking_in_words(tracking, why=False)} if tracking else {}
     silent = {"silent": quiet} if (quiet := _quiet(run, summary)) else {}
-    resumed = {"attempts": told} if (told := attempts_in_words(run, run.state())) else {}
+    resumed = {"attempts": told} if (told := attempts_in_words(run, state)) else {}
     print_fields({**_named(summary), **silent, **resumed, **measured, **took, **tracked})
     notes = tracking_notes(run)
     for note in notes:

@@ -1,16 +1,16 @@
-"""Which ends of runs the person has been told: each once, whoever judged the run. Kept in monitor.json."""
+"""Which ends of runs the person has been told: each once, whoever judged the run. Kept in ends_told.json."""
 
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from rl_cli.core.files import read_json, write_json
-from rl_cli.monitoring.heartbeat import FILE
 from rl_cli.runs.state_file import State, is_over
 from rl_cli.runs.times import seconds_of, time_text
 
+FILE = "ends_told.json"
 BACK_SECONDS = 86_400.0
 """What ended so long before the last look is news no more; a first look tells the last day."""
 
@@ -24,7 +24,11 @@ class Endings:
 
     def __init__(self, home: Path) -> None:
         self._path = home / FILE
-        record = self._record()
+        try:
+            record = read_json(self._path)
+        except (OSError, ValueError, RecursionError):
+            record = {}
+        record = record if isinstance(record, dict) else {}
         now = time.time()
         looked = seconds_of(record.get("looked") if isinstance(record.get("looked"), str) else None)
         self._since = min(now, looked or now) - BACK_SECONDS
@@ -41,23 +45,15 @@ class Endings:
         return ended is None or ended >= self._since
 
     def told(self, run_id: str, state: State) -> None:
+        """Takes the end; nobody who looks later tells it."""
         self._told[run_id] = _end(state)
-
-    def to_dict(self) -> dict[str, Any]:
-        """What monitor.json keeps of them: when it looked, and what it told that is still news."""
-        kept = {k: v for k, v in self._told.items() if (seconds_of(v) or self._since) >= self._since}
-        return {"looked": time_text(time.time()), "told": kept}
+        with suppress(OSError):  # a full disk: it was told all the same
+            self.save()
 
     def save(self) -> None:
-        """Writes them beside whatever else stands in the file; raises OSError."""
-        write_json(self._path, {**self._record(), **self.to_dict()})
-
-    def _record(self) -> dict[str, Any]:
-        try:
-            record = read_json(self._path)
-        except (OSError, ValueError, RecursionError):
-            return {}
-        return record if isinstance(record, dict) else {}
+        """Keeps when it looked, and what it told that is still news; raises OSError."""
+        kept = {k: v for k, v in self._told.items() if (seconds_of(v) or self._since) >= self._since}
+        write_json(self._path, {"looked": time_text(time.time()), "told": kept})
 
 
 def _end(state: State) -> str:

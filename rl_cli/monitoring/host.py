@@ -97,7 +97,7 @@ class Host:
                 await self._answer("the ends of runs", self._tell_ends, None)
                 self.attaching.keep(run_id for run_id, state in answering.items() if is_orphan(state))
                 if self._is_mine():  # not if we were stopped on the way
-                    write_heartbeat(self.home, self.started, runs=facts, **self._endings.to_dict())
+                    write_heartbeat(self.home, self.started, runs=facts)
                 notify("WATCHDOG=1")
                 await asyncio.sleep(SCAN_SECONDS)
         finally:
@@ -105,9 +105,8 @@ class Host:
             await self.attaching.close()
             with suppress(OSError):
                 if self._is_mine():
-                    write_heartbeat(
-                        self.home, self.started, ended=now_text(), runs={}, **self._endings.to_dict()
-                    )
+                    write_heartbeat(self.home, self.started, ended=now_text(), runs={})
+                    self._endings.save()
 
     async def once(self) -> bool:
         """Takes what is due now of all runs, and acts on it; tells each end that was not told yet.

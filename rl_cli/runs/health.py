@@ -32,13 +32,13 @@ __all__ = [
     "view_of",
 ]
 
-OF_FIGURES: tuple[Rule, ...] = (stops.not_finite, stops.no_signal, stops.target_reached, stops.plateau)
+OF_FIGURES: tuple[Rule, ...] = (stops.not_finite, reward.no_signal, stops.target_reached, stops.plateau)
 """Those of the rules that end a run which look at nothing but its figures."""
 ALWAYS: tuple[Rule, ...] = (
     *(*OF_FIGURES, stops.dead, stops.stalled),
     *(budgets.out_of_time, budgets.over_budget),
     *(machine.disk_low, machine.memory_low, machine.checkpoint_overdue),
-    *(rollouts.rollout_errors, policy.logprob_mismatch),
+    *(rollouts.rollout_errors, policy.logprob_mismatch, reward.reward_collapse),
 )
 LEARNING: tuple[Rule, ...] = (
     *(reward.reward_falling, reward.validation_falling, flat.no_gain, flat.reward_plateau),

@@ -162,11 +162,12 @@ class RunSpending:
         return limits.bounds(session=entry.session, day=entry.day or self.ledger.today())
 
 
-def spent_on(home: str | Path, run_id: str, facts: Mapping[str, Any] | None) -> Amounts:
+def spent_on(home: str | Path, run_id: str, facts: Mapping[str, Any] | None, seconds: float = 0.0) -> Amounts:
     """What a run has taken so far, with the requests that were made for it; nothing where that is not known.
 
     Args:
         facts: As `reserve_run` returned them.
+        seconds: That the attempt which goes on has run: the ledger hears of it only now and then.
     """
     try:
         with Ledger(home).reading() as books:
@@ -174,7 +175,10 @@ def spent_on(home: str | Path, run_id: str, facts: Mapping[str, Any] | None) -> 
             entry = books.get(str(facts["entry"])) if facts else None
     except RlCliError:
         return Amounts()
-    return spent + entry.least if entry and entry.state == "reserved" else spent
+    if not facts or entry is None or entry.state != "reserved":
+        return spent
+    so_far = Rate(int(facts.get("gpus") or 0), facts.get("gpu_hour")).amounts(seconds)
+    return spent + max(entry.least, so_far, key=lambda amounts: amounts.hours)
 
 
 def why_not(home: str | Path, settings: Settings, session: str | None, estimate: Any) -> str | None:

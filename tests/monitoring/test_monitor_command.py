@@ -260,18 +260,32 @@ def test_the_monitor_tells_of_a_run_that_failed_before_its_first_look(
     run = start(runs, FAILS)
     until_over(run)
     monitors.append(Monitor())
-    path = runs / "monitor.json"
+    path = runs / "ends_told.json"
     until(lambda: path.exists() and run.id in read_json(path).get("told", {}), 60)
     _, rows = monitors[0].end()
     assert [row["run"] for row in rows if row["kind"] == "end"] == [run.id]
     assert rl_cli("monitor", "--once").code == 0  # it has been told
 
 
+def test_the_first_monitor_of_a_home_tells_no_end_that_once_has_told(
+    runs: Path, monitors: list[Monitor]
+) -> None:
+    run = start(runs, FAILS)
+    until_over(run)
+    assert run.id in rl_cli("monitor", "--once").out
+    later = start(runs, FAILS)
+    until_over(later)
+    monitors.append(Monitor())
+    until(lambda: later.id in read_json(runs / "ends_told.json")["told"], 60)
+    _, rows = monitors[0].end()
+    assert [row["run"] for row in rows if row["kind"] == "end"] == [later.id]
+
+
 def test_the_end_is_told_with_the_last_words_of_the_model(runs: Path, monitors: list[Monitor]) -> None:
     model = scripted(runs / "model", decides("end", "continue", "it ended", "It learned nothing."))
     monitors.append(Monitor("--model", model))
     run = start(runs, [steps(60, every=0.1, **LEARNS)], {"first_check_seconds": 3600})
-    path = runs / "monitor.json"
+    path = runs / "ends_told.json"
     until(lambda: path.exists() and run.id in read_json(path).get("told", {}), 60)
     _, rows = monitors[0].end()
     [end] = [row for row in rows if row["kind"] == "end"]

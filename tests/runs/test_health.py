@@ -77,6 +77,26 @@ def test_no_signal_is_told_by_equal_rewards_where_groups_are_not_logged() -> Non
     assert found(with_series(rows, "reward/std", [0.0] * 5))["no_signal"].verdict == "failed"
 
 
+def test_a_reward_that_is_gone_is_told_as_that_and_not_as_hard_tasks() -> None:
+    rows = with_series(with_series(healthy(4), "groups/with_signal", [0.0] * 3), "reward/mean", [0.0] * 3)
+    early = found(rows)["reward_collapse"]
+    assert early.verdict is None and "to 0.000 after step 1" in early.message
+    assert "lower grpo.learning_rate" in early.advice
+
+    rows = with_series(with_series(healthy(9), "groups/with_signal", [0.0] * 5), "reward/mean", [0.0] * 5)
+    finding = found(rows)["no_signal"]
+    assert finding.verdict == "failed" and "to 0.000 after step 4" in finding.message
+    assert "lower grpo.learning_rate" in finding.advice
+
+
+@pytest.mark.parametrize("rewards", [[0.001] * 5 + [0.0] * 5, [0.0] * 10, [0.2] * 5 + [0.9] * 5])
+def test_a_reward_that_was_rare_or_never_there_or_is_high_did_not_collapse(rewards: list[float]) -> None:
+    rows = with_series(with_series(healthy(10), "groups/with_signal", [0.0] * 5), "reward/mean", rewards)
+    findings = found(rows)
+    assert "reward_collapse" not in findings
+    assert "another difficulty" in findings["no_signal"].advice
+
+
 def test_no_signal_because_the_rollouts_fail_says_so() -> None:
     rows = with_series(healthy(20), "groups/with_signal", [0.0] * 5)
     finding = found(with_series(rows, "rollouts/errors", [256] * 5))["no_signal"]
@@ -228,6 +248,6 @@ def test_every_rule_is_tried_here() -> None:
     named = {
         *("not_finite", "dead", "stalled", "no_signal", "out_of_time", "over_budget", "target_reached"),
         *("plateau", "validation_falling", "checkpoint_overdue", "disk_low", "memory_low", "reward_jump"),
-        *("repetition", "format_gaming", "reward_plateau"),
+        *("repetition", "format_gaming", "reward_plateau", "reward_collapse"),
     }
     assert {rule.__name__ for rule in RULES} == named | set(ALERTS)

@@ -29,7 +29,7 @@ REST_SHARE = 0.1
 """... unless less than this share of the steps is left."""
 GAIN_LEAST = 0.02
 """A reward has risen if it is this much above its first value."""
-STOPS = ("validation_falling", "logprob_mismatch")
+STOPS = ("reward_collapse", "validation_falling", "logprob_mismatch")
 """Rules whose alert alone is enough; what any other rule advises is proposed."""
 
 

@@ -4,18 +4,77 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import takewhile
 from statistics import fmean
 
 from rl_cli.runs.curves import SMOOTH
-from rl_cli.runs.rules.levels import HISTORY, WINDOW, accuracy_noise, drift, rise, scale
+from rl_cli.runs.rules import stops
+from rl_cli.runs.rules.levels import HISTORY, WINDOW, accuracy_noise, drift, rise, scale, whole_range
 from rl_cli.runs.rules.view import Finding, View
 
+BEGIN_AGAIN = "stop, and begin again with a lower grpo.learning_rate: what was learned is lost"
 FALL_NOISE = 8.0
 """Standard deviations of a level, below the best one: the best of many is high by chance."""
 FALL_ERRORS = 3.8
 """Standard errors that validations are below their best two: the best of many are high by chance."""
 AFTER = 8
 """Newest validations that are taken together, at most."""
+GONE_STEPS = 3
+"""Steps without signal after which a reward that was there before is gone, ..."""
+GONE_SHARE = 0.5
+"""... if it is below this share of what it was, ..."""
+GONE_ROLLOUTS = 10
+"""... which so many rollouts of these steps would have earned: rare rewards go missing by chance."""
+
+
+def reward_collapse(view: View) -> Iterator[Finding]:
+    """The reward fell within a few steps, and since then a group's rollouts earn the same; at any step."""
+    if (fall := _collapse(view)) is None:
+        return
+    before, now, step = fall
+    what = (
+        f"reward fell from {before:.3f} to {now:.3f} after step {step}, and no group has carried signal since"
+    )
+    evidence = {"before": before, "last": now, "fell_after": step, "step": view.grpo.steps.steps[-1]}
+    yield Finding("reward_collapse", what, BEGIN_AGAIN, evidence=evidence, severity="critical")
+
+
+def no_signal(view: View) -> Iterator[Finding]:
+    """`stops.no_signal`, with its cause where the reward was there before: other tasks would not help then."""
+    fall = _collapse(view)
+    for finding in stops.no_signal(view):
+        if fall is None or finding.verdict != "failed":
+            yield finding
+            continue
+        before, now, step = fall
+        what = f"the reward fell from {before:.3f} to {now:.3f} after step {step}"
+        message = f"{what}; no group carried signal in {view.limits.no_signal_batches} batches in a row since"
+        yield replace(finding, message=message, advice=BEGIN_AGAIN)
+
+
+def _collapse(view: View) -> tuple[float, float, int] | None:
+    """(reward before, reward now, last step before) of a reward that is gone; None for any other."""
+    rewards, flat = view.grpo["reward/mean"], _steps_without_signal(view)
+    before, now = rewards.last(WINDOW, flat), rewards.last(flat)
+    if flat < GONE_STEPS or not before or not now:
+        return None
+    was, errors = fmean(before), view.grpo["rollouts/errors"].last(flat)
+    lowest = -1.0 if whole_range(rewards) > 1 else min(0.0, *now)
+    level = fmean(now)
+    rare = (was - lowest) * flat * view.limits.batch_size < GONE_ROLLOUTS
+    failing = bool(errors) and fmean(errors) >= view.limits.batch_size / 2
+    if rare or failing or level - lowest > GONE_SHARE * (was - lowest):
+        return None
+    return was, level, rewards.steps[-flat - 1]
+
+
+def _steps_without_signal(view: View) -> int:
+    """The newest steps in a row in which no group carried signal; where that is not logged, equal rewards tell."""
+    shares = view.grpo.by_name.get("groups/with_signal")
+    values = shares.last(HISTORY) if shares else view.grpo["reward/std"].last(HISTORY)
+    least = 0.0 if shares else stops.EQUAL
+    return sum(1 for _ in takewhile(lambda value: value <= least, reversed(values)))
 
 
 def reward_falling(view: View) -> Iterator[Finding]:
