@@ -47,13 +47,17 @@ class ProcessIdentity:
         return cls(pid, started, socket.gethostname(), _boot_id())
 
     def alive(self) -> bool | None:
-        """Does it still run? None if it is another host's: that cannot be known here. A zombie is dead."""
+        """Does it still run? None if it is another host's: that cannot be known here. A zombie is dead.
+
+        A process that lacks the mark is another one: whoever wrote the pid down was wrong, or lied.
+        """
         if self.host != socket.gethostname():
             return None
         if self.boot != _boot_id():
             return False
         started = _started(self.pid)
-        return started is not None and abs(started - self.started) < 0.02 and not _is_zombie(self.pid)
+        same = started is not None and abs(started - self.started) < 0.02 and not _is_zombie(self.pid)
+        return same and not _is_foreign(self.pid, self.mark)
 
     def restarted(self) -> bool:
         """Whether its machine, which is this one, was started again since."""
@@ -121,7 +125,8 @@ def spawn_detached(
 def kill_tree(identity: ProcessIdentity, grace_seconds: float = 5.0) -> list[ProcessIdentity]:
     """Ends a process and all it started: SIGTERM, then SIGKILL for what is left after `grace_seconds`.
 
-    Finds descendants by parentage, and by the mark those that were left by their parents or changed session.
+    Finds descendants by parentage, by its session, and by the mark those that were left by their parents or
+    changed session.
     The calling process is spared. A dead or reused pid is not touched, nor is anything on another host.
 
     Returns:
@@ -155,7 +160,8 @@ def kill_tree(identity: ProcessIdentity, grace_seconds: float = 5.0) -> list[Pro
     survivors = []
     for process in _running([*left, *refused.values()]):
         with contextlib.suppress(ProcessLookupError):
-            survivors.append(replace(ProcessIdentity.of(process.pid), mark=identity.mark))
+            mark = "" if _is_foreign(process.pid, identity.mark) else identity.mark
+            survivors.append(replace(ProcessIdentity.of(process.pid), mark=mark))
     return survivors
 
 
@@ -185,8 +191,35 @@ def _members(identity: ProcessIdentity) -> list[psutil.Process]:
                 if identity.mark in process.environ().get(TREE, "").split():
                     members[process.pid] = process
                     members.update({p.pid: p for p in process.children(recursive=True)})
+    members.update(_session_of(identity, members))
     members.pop(os.getpid(), None)
     return _running(list(members.values()))
+
+
+def _session_of(identity: ProcessIdentity, members: Iterable[int]) -> dict[int, psutil.Process]:
+    """All of the session that was started for a process, by pid, though it has no parent and no mark left.
+
+    Sessions are named by pids, which are reused: it is ours as long as the process, if only as a zombie, or
+    one of the `members` of its tree is in it.
+    """
+    import psutil
+
+    def inside(pid: int) -> bool:
+        with contextlib.suppress(OSError):
+            return os.getsid(pid) == identity.pid
+        return False
+
+    started = _started(identity.pid) if identity.boot == _boot_id() else None
+    same = started is not None and abs(started - identity.started) < 0.02
+    there = same and not _is_foreign(identity.pid, identity.mark)
+    if not there and not any(inside(pid) for pid in members):
+        return {}
+    found: dict[int, psutil.Process] = {}
+    for process in psutil.process_iter():
+        if inside(process.pid):
+            with contextlib.suppress(psutil.Error):
+                found.update({p.pid: p for p in [process, *process.children(recursive=True)]})
+    return found
 
 
 def _wait(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
@@ -206,6 +239,22 @@ def _running(processes: list[psutil.Process]) -> list[psutil.Process]:
             if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
                 running.append(process)
     return running
+
+
+def _is_foreign(pid: int, mark: str) -> bool:
+    """Whether a process has an environment without the mark.
+
+    One that cannot be read, or is empty, says nothing: a program that writes its title over it is still ours.
+    """
+    import psutil
+
+    if not mark:
+        return False
+    try:
+        environment = psutil.Process(pid).environ()
+    except (psutil.Error, OSError):
+        return False
+    return bool(environment) and mark not in environment.get(TREE, "").split()
 
 
 def _boot_id() -> str:

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from rl_cli.runs.launch import attach_run, stop_run
 from rl_cli.runs.resuming.resume import resume_run
 from rl_cli.runs.settle import settle
 from rl_cli.runs.state_file import is_over
-from rl_cli.runs.store import RunDir
+from rl_cli.runs.store import RunDir, list_runs
 from rl_cli.runs.supervision import children
 from rl_cli.runs.times import seconds_of
 from tests.runs.kit import identity, until, until_over, until_state
@@ -34,16 +34,38 @@ from tests.runs.kit import identity, until, until_over, until_state
 BYSTANDER = "import time; time.sleep(600)"
 
 
-def left_of(home: Path) -> list[str]:
-    """Command lines of what runs of this home have left running."""
+def left_of(home: Path, argument: str | None = None) -> list[str]:
+    """Command lines of what runs of this home have left running, zombies that nobody reaps among them.
+
+    Args:
+        home: Where the runs are.
+        argument: What has it in its command line belongs to them too, whatever became of its environment.
+    """
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            environment = process.environ()
-            ours = environment.get(TREE) and environment.get("RL_CLI_HOME") == str(home)
-            if ours and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(f"{process.pid} {' '.join(process.cmdline())}")
+            if process.status() == psutil.STATUS_ZOMBIE:
+                if os.getsid(process.pid) in _sessions_of(home) and process.ppid() not in (1, os.getpid()):
+                    found.append(f"{process.pid} (zombie)")
+                continue
+            words = process.cmdline()
+            if argument in words or _carries_a_mark_of(home, process):
+                found.append(f"{process.pid} {' '.join(words)}")
     return found
+
+
+def _carries_a_mark_of(home: Path, process: psutil.Process) -> bool:
+    with suppress(psutil.AccessDenied):
+        environment = process.environ()
+        return bool(environment.get(TREE)) and environment.get("RL_CLI_HOME") == str(home)
+    return False
+
+
+def _sessions_of(home: Path) -> set[int]:
+    """Those that were started for processes of its runs."""
+    states = [run.state() for run in list_runs(home)]
+    known = [one for state in states for one in [state.get("supervisor"), *state["processes"].values()]]
+    return {one["pid"] for one in known if one}
 
 
 @contextmanager
@@ -158,6 +180,15 @@ def stop_as_it_ends(run: RunDir) -> None:
 def kill_supervisor_and_stop(run: RunDir) -> None:
     kill_supervisor(run)
     stop(run)
+
+
+def kill_supervisor_and_stop_now(run: RunDir) -> None:
+    kill_supervisor(run)
+    stop_now(run)
+
+
+def kill_the_trainer(run: RunDir) -> None:
+    kill(run, "trainer")
 
 
 def kill_supervisor_and_attach(run: RunDir) -> None:
@@ -426,6 +457,13 @@ if __name__ == "__main__":
     os.setuid(65534)
     time.sleep(600)
 """
+LEAVES_BEHIND = """
+import os, subprocess, sys
+from rl_cli.training.replay_worker import helpers, main
+if __name__ == "__main__":
+    subprocess.Popen(["sh", "-c", os.environ["LEAVES_BEHIND"]])
+    main(sys.argv[1])
+"""
 MAY_NOT_KILL = ["setpriv", "--bounding-set=-kill", "--inh-caps=-kill"]
 """Before a command line, as root: it and what it starts may signal processes of its own user only."""
 
@@ -449,13 +487,20 @@ def suspended_supervisor(run: RunDir) -> children.Child:
     return child
 
 
-def supervise_without_the_right_to_kill(run: RunDir, worker: str) -> children.Child:
-    """Supervises a run that was created as one who may not end every process; `worker` is source text."""
+def supervise_worker(run: RunDir, worker: str, before: Sequence[str] = (), **env: str) -> children.Child:
+    """Supervises a run that was created, with a trainer of its own.
+
+    Args:
+        run: The run.
+        worker: Source text of the trainer.
+        before: What comes before the supervisor's command line.
+        env: Variables of both.
+    """
     folder = run.home.with_name("workers")
     folder.mkdir()
     (folder / "worker_to_test.py").write_text(worker)
-    argv = [*MAY_NOT_KILL, sys.executable, "-P", "-c", USES_A_WORKER, str(run.path), "worker_to_test"]
-    env = {"RL_CLI_HOME": str(run.home), "PYTHONPATH": str(folder)}
+    argv = [*before, sys.executable, "-P", "-c", USES_A_WORKER, str(run.path), "worker_to_test"]
+    env = {"RL_CLI_HOME": str(run.home), "PYTHONPATH": str(folder), **env}
     return children.start(argv, run.log_path("supervisor"), cwd=run.path, env=env, inside=False)
 
 

@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -15,7 +15,7 @@ import pytest
 
 from rl_cli.core.processes import ProcessIdentity
 from rl_cli.runs.launch import stop_run
-from rl_cli.runs.store import create_run, list_runs
+from rl_cli.runs.store import RunDir, create_run, list_runs
 from rl_cli.runs.times import seconds_of
 from tests.e2e import faults
 from tests.e2e.cli import command, rl_cli
@@ -71,6 +71,53 @@ def test_ops_03_a_stop_ends_the_whole_tree_and_nothing_foreign(runs: Path) -> No
         until(lambda: not faults.left_of(runs))
 
 
+EMPTIED = {
+    "emptied": "exec env -i sleep {}",
+    "emptied, parent gone": "env -i sleep {} &",
+    "emptied, parent gone, in a session of its own": "setsid env -i sleep {} &",
+    "emptied, twice": "env -i sh -c 'setsid sh -c \"sleep {} & sleep {}\" &' &",
+}
+"""What the trainer's shell starts, for so many seconds."""
+
+
+@pytest.mark.parametrize(
+    "end", [faults.stop, faults.stop_now, faults.kill_the_trainer, faults.kill_supervisor_and_stop_now]
+)
+@pytest.mark.parametrize("name", EMPTIED)
+def test_ops_03_what_emptied_its_environment_is_ended_too(
+    runs: Path, name: str, end: Callable[[RunDir], None]
+) -> None:
+    """In the trainer's session: always. In one of its own, left by its parent: while the supervisor lives."""
+    seconds = f"4711.{time.monotonic_ns()}"
+    run = create_run(replay_config(write_play(runs / "plays", GOES_ON)), runs)
+    supervisor = faults.supervise_worker(
+        run, faults.LEAVES_BEHIND, LEAVES_BEHIND=EMPTIED[name].format(seconds, seconds)
+    )
+    until(run.metrics)
+    started = until(lambda: [one for one in faults.left_of(runs, seconds) if " sleep 4711" in one])
+    lost = end is faults.kill_supervisor_and_stop_now and "setsid" in EMPTIED[name]
+    with faults.bystander():
+        end(run)
+        supervisor.wait(60)
+        until_over(run)
+        if lost:
+            assert set(started) <= set(faults.left_of(runs, seconds))
+            for one in faults.left_of(runs, seconds):
+                os.kill(int(one.split()[0]), signal.SIGKILL)
+        until(lambda: not faults.left_of(runs, seconds), 10)
+
+
+def test_what_a_trainer_leaves_behind_and_ends_is_reaped_while_the_run_goes_on(runs: Path) -> None:
+    run = create_run(replay_config(write_play(runs / "plays", GOES_ON)), runs)
+    leaves = "for i in 1 2 3 4 5 6 7 8; do (sleep 0.1 &); done"
+    supervisor = faults.supervise_worker(run, faults.LEAVES_BEHIND, LEAVES_BEHIND=leaves)
+    until(run.metrics)
+    known = {supervisor.identity.pid, identity(run, "trainer").pid}
+    until(lambda: {child.pid for child in psutil.Process(supervisor.identity.pid).children()} < known, 20)
+    assert stop_run(run, "user", "enough")["state"] == "stopped"
+    supervisor.wait(60)
+
+
 needs_another_user = pytest.mark.skipif(
     not faults.may_be_denied(), reason="only root can start what it may not end afterwards"
 )
@@ -88,7 +135,7 @@ def test_ops_03_a_stop_says_what_it_could_not_end(runs: Path, supervised: bool) 
     """A grandchild in a session of its own that became another user's: we are not allowed to signal it."""
     play = {"play": [{"child": 600}, {"setsid": 600}, *GOES_ON]}
     run = create_run(replay_config(write_play(runs / "plays", play)), runs)
-    supervisor = faults.supervise_without_the_right_to_kill(run, faults.STARTS_ANOTHER_USERS)
+    supervisor = faults.supervise_worker(run, faults.STARTS_ANOTHER_USERS, faults.MAY_NOT_KILL)
     until(run.metrics)
     with faults.bystander():
         if not supervised:
@@ -117,7 +164,7 @@ def test_ops_03_a_stop_says_what_it_could_not_end(runs: Path, supervised: bool) 
 @needs_another_user
 def test_ops_03_a_run_whose_trainer_cannot_be_ended_is_not_over(runs: Path) -> None:
     run = create_run(replay_config(write_play(runs / "plays", GOES_ON), {"stop_grace_seconds": 0.1}), runs)
-    supervisor = faults.supervise_without_the_right_to_kill(run, faults.BECOMES_ANOTHER_USER)
+    supervisor = faults.supervise_worker(run, faults.BECOMES_ANOTHER_USER, faults.MAY_NOT_KILL)
     until(lambda: "trainer" in run.state()["processes"])
     trainer = identity(run, "trainer")
     until(lambda: psutil.Process(trainer.pid).uids().real != os.getuid())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import secrets
 import select
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,6 +20,9 @@ from rl_cli.core.processes import TREE, ProcessIdentity
 
 MAX_THREADS = 4
 """Threads for the arithmetic of a worker, unless OMP_NUM_THREADS is set."""
+PR_SET_CHILD_SUBREAPER = 36
+_started: list[subprocess.Popen[bytes]] = []
+"""What `start` has started, and is not known to have ended."""
 
 
 @dataclass
@@ -84,8 +89,48 @@ def start(
             env={name: value for name, value in wanted.items() if value is not None},
             cwd=cwd,
         )
+    _started[:] = [*(one for one in _started if one.returncode is None), process]
     seen = ProcessIdentity.of(process.pid)  # not reaped yet, so it is there even if it has ended
     return Child(process, ProcessIdentity(seen.pid, seen.started, seen.host, seen.boot, mark))
+
+
+def adopt_orphans() -> None:
+    """From now on what descendants of this process leave behind becomes its child, not init's (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def unmarked_orphans() -> list[ProcessIdentity]:
+    """Children of ours that we did not start and that carry no mark: left by parents, environment emptied."""
+    import psutil
+
+    found = []
+    for process in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess, OSError):
+            if not _is_orphan(process.pid) or process.status() == psutil.STATUS_ZOMBIE:
+                continue
+            try:
+                marked = TREE in process.environ()
+            except psutil.AccessDenied:
+                marked = False
+            if not marked:
+                found.append(ProcessIdentity.of(process.pid))
+    return found
+
+
+def reap_orphans() -> None:
+    """Lets the adopted ones go that have ended; one that we started and have not waited for comes first."""
+    with suppress(ChildProcessError):
+        while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if not _is_orphan(ended.si_pid):
+                return
+            os.waitpid(ended.si_pid, 0)
+
+
+def _is_orphan(child: int) -> bool:
+    """Whether a child of this process was adopted: what we start is known, or stays in our session."""
+    known = {process.pid for process in _started if process.returncode is None}
+    return child not in known and os.getsid(child) != os.getsid(0)
 
 
 def own_identity() -> ProcessIdentity:

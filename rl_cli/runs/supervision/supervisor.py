@@ -324,6 +324,7 @@ class Supervisor:
     def _beat(self, news: bool) -> None:
         if news or time.monotonic() - self.last_beat >= HEARTBEAT_SECONDS:
             self.last_beat = time.monotonic()
+            children.reap_orphans()
             self.writer.beat(**self._counted(), **self.progress.figures())
             if started := self.tracking.look_after():
                 self._remember(started)
@@ -390,6 +391,7 @@ def main(folder: str, attach: bool = False) -> int:
     signal.signal(signal.SIGTERM, told_to_end)
     signal.signal(signal.SIGINT, told_to_end)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    children.adopt_orphans()
     try:
         with run.locked(timeout=1) as writer:
             state = run.state()

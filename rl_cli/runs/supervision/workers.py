@@ -16,6 +16,8 @@ TERMINATE_SECONDS = 5.0
 """How long a process may take to end after SIGTERM."""
 OTHERS = ("trainer", "recorder", "uploader")
 """Processes in state.json that are no helpers of the trainer."""
+MOST_GENERATIONS = 5
+"""Of orphans, each left by those that were ended before it."""
 TAKEN = ("address already in use", "eaddrinuse")
 
 Process = children.Child | children.Adopted
@@ -95,17 +97,24 @@ class Workers:
         """Ends whatever of them still runs, with all that they started."""
         for one in (self.trainer, *self.helpers.values()):
             if one:
-                self._end(one)
+                self._end(one.identity)
+        for _ in range(MOST_GENERATIONS):
+            orphans = [one for one in children.unmarked_orphans() if one.pid not in self._survivors]
+            for orphan in orphans:
+                self._end(orphan)
+            if not orphans:
+                break
+        children.reap_orphans()
 
     def end_trainer(self) -> None:
         """Ends the trainer, with all that it started."""
         assert self.trainer
-        self._end(self.trainer)
+        self._end(self.trainer.identity)
 
     def survivors(self) -> list[ProcessIdentity]:
         """What could not be ended and still runs."""
         return [one for one in self._survivors.values() if one.alive()]
 
-    def _end(self, process: Process) -> None:
+    def _end(self, process: ProcessIdentity) -> None:
         """What outlives this is remembered: once its parents are gone, it may not be found again."""
-        self._survivors |= {left.pid: left for left in kill_tree(process.identity, TERMINATE_SECONDS)}
+        self._survivors |= {left.pid: left for left in kill_tree(process, TERMINATE_SECONDS)}
