@@ -19,14 +19,15 @@ SMOOTH = 10
 LARGEST = 1e100
 MOST_STEP = 2**53
 """Up to which floats tell steps apart."""
-TEXT_NUMBERS = ("NaN", "Infinity", "-Infinity")
+TEXT_NUMBERS = frozenset(["nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"])
+"""In any case: our files say NaN and Infinity, other loggers write as str() does."""
 
 
 def as_number(value: Any) -> float | None:
     """A figure as a float; NaN and infinities, which files hold as text, too. None for what is no figure."""
     if type(value) is float:
         return value
-    if isinstance(value, str) and value in TEXT_NUMBERS:
+    if isinstance(value, str) and value.lower() in TEXT_NUMBERS:
         return float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

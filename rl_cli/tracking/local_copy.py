@@ -259,7 +259,7 @@ class LocalCopy:
 def _is_figure(value: Any) -> bool:
     kind = type(value)
     whole = kind is int and abs(value) < MOST_STEP
-    return whole or kind is float or (kind is str and value in TEXT_NUMBERS)
+    return whole or kind is float or (kind is str and value.lower() in TEXT_NUMBERS)
 
 
 def _whole(value: Any) -> int | None:
