@@ -31,8 +31,8 @@ def clean_command(
     from rl_cli.runs.clean import find_leftovers, remove, whole_run
     from rl_cli.runs.store import find_run, list_runs
 
-    age = _seconds(older_than) if older_than else 0.0
-    if runs and older_than:
+    age = 0.0 if older_than is None else _seconds(older_than)
+    if runs and older_than is not None:
         raise BadUsage("--older-than chooses among all runs; it goes with no RUN")
     folder = Path(home())
     named = {run.id: run for run in (find_run(folder, text) for text in runs or [])}

@@ -6,6 +6,7 @@ checksums last) and only then given its name. So a crash leaves no half of one, 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rl_cli.core.files import read_json, write_json
+from rl_cli.runs.containment import is_inside
 
 FOLDER = "checkpoints"
 SEAL = "checkpoint.json"
@@ -37,7 +39,10 @@ class Checkpoint:
             checksums: Read every file; else only their sizes are compared.
         """
         try:
-            files = read_json(self.path / SEAL)["files"]
+            seal = read_json(self.path / SEAL)
+            if seal["step"] != self.step:
+                return f"{SEAL} says that it is of step {seal['step']}"
+            files = seal["files"]
             for name, (size, checksum) in files.items():
                 path = self.path / name
                 if not path.is_file():
@@ -54,10 +59,11 @@ class Checkpoint:
 
 
 def all_checkpoints(run: Path) -> list[Checkpoint]:
-    """Every folder named as a checkpoint, whole or not, oldest first."""
+    """Every folder named as a checkpoint, whole or not, oldest first; a link out of the run is none."""
     folder = run / FOLDER
     named = [(_NAME.fullmatch(path.name), path) for path in (folder.iterdir() if folder.is_dir() else ())]
-    found = [Checkpoint(int(match[1]), path) for match, path in named if match and path.is_dir()]
+    ours = [(match, path) for match, path in named if match and path.is_dir() and is_inside(run, path)]
+    found = [Checkpoint(int(match[1]), path) for match, path in ours]
     return sorted(found, key=lambda one: one.step)
 
 
@@ -71,15 +77,17 @@ def place(run: Path, step: int, folder: Path, **facts: Any) -> Path:
         facts: More for checkpoint.json.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: It cannot be written, or the run's checkpoints are elsewhere.
     """
+    target = run / FOLDER / f"step-{step}"
+    if not is_inside(run, target):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(target))
     files = {}
     for path in _files(folder):
         with path.open("rb") as file:
             os.fsync(file.fileno())
         files[str(path.relative_to(folder))] = [path.stat().st_size, _checksum(path)]
     write_json(folder / SEAL, {"step": step, **facts, "files": files})
-    target = run / FOLDER / f"step-{step}"
     remove(target)
     folder.rename(target)
     _fsync(target.parent)
@@ -98,7 +106,7 @@ def remove(path: Path) -> None:
 def sweep(run: Path) -> None:
     """Removes what is half written or half removed."""
     for path in (run / FOLDER).glob(".*"):
-        if path.name == WRITING or path.name.startswith(_GOING):
+        if (path.name == WRITING or path.name.startswith(_GOING)) and is_inside(run, path):
             shutil.rmtree(path, ignore_errors=True)
 
 

@@ -2,7 +2,8 @@
 
 Looks only at runs that are over, each under its lock, and removes only what it knows: processes with a run's
 mark, drafts of runs that were never made, files that a kill left half written, checkpoints that are
-incomplete or that the config does not ask to keep. A whole run is removed only when it is named.
+incomplete or that the config does not ask to keep. A whole run is removed only when it is named. What a link
+leads out of a run to is not the run's, and stays.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from rl_cli.core.errors import BadUsage, RlCliError
 from rl_cli.core.files import read_json
 from rl_cli.core.processes import ProcessIdentity, kill_tree, marked_processes
 from rl_cli.runs.checkpoints import FOLDER, WRITING
+from rl_cli.runs.containment import is_inside, is_linked
 from rl_cli.runs.lock_holder import supervisor_is_there, who_holds
 from rl_cli.runs.retention import to_remove
 from rl_cli.runs.run_dir import RunDir
@@ -65,7 +67,7 @@ def find_leftovers(home: Path, runs: Iterable[RunDir], older_than: float = 0) ->
 
     Args:
         home: RL_CLI_HOME.
-        runs: Those to look at; one that is not over, or busy, is passed over.
+        runs: Those to look at; one that is not over, or busy, or a link to a folder is passed over.
         older_than: Only runs that have been over for so many seconds.
     """
     yield from _drafts(runs_folder(home))
@@ -73,7 +75,7 @@ def find_leftovers(home: Path, runs: Iterable[RunDir], older_than: float = 0) ->
     folders: dict[str, str] = {}
     for run in runs:
         state = read_state(run.path)
-        if not _is_idle(run, state) or (since(state.get("ended")) or 0.0) < older_than:
+        if is_linked(run.path) or not _is_idle(run, state) or (since(state.get("ended")) or 0.0) < older_than:
             continue
         marks |= dict.fromkeys(_marks(state), run.id)
         folders[os.path.realpath(run.path)] = run.id
@@ -92,7 +94,7 @@ def whole_run(run: RunDir) -> list[Leftover]:
     Raises:
         BadUsage: It is not over, its processes may run on another machine, or it is a link to a folder.
     """
-    if run.path.is_symlink():
+    if is_linked(run.path):
         raise BadUsage(f"{run.id} cannot be removed: it is a link to {run.path.resolve()}", f"rm {run.path}")
     state = read_state(run.path)
     if not _is_idle(run, state):
@@ -128,6 +130,8 @@ def remove(home: Path, leftovers: Iterable[Leftover]) -> list[str]:
                 with _held(run):
                     if not _is_over_here(read_state(run.path)):
                         raise TimeoutError(f"{run.id} goes on again")
+                    if one.path and one.kind != "run" and not is_inside(run.path, one.path):
+                        raise OSError("it is not in the run any more")
                     _remove_path(one)
         except (OSError, TimeoutError) as error:
             problems.append(f"{one.kind} {one.path or one.what}: {error}")
@@ -184,11 +188,12 @@ def _files_of(run: RunDir) -> Iterator[Leftover]:
     for name in _FOLDERS:
         folder = run.path / name
         for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if _TEMPORARY.fullmatch(path.name) and path.is_file():
+            if _TEMPORARY.fullmatch(path.name) and path.is_file() and is_inside(run.path, path):
                 yield Leftover("temporary file", run.id, "half written", path, bytes=_size(path))
     checkpoints = run.path / FOLDER
     for path in sorted(checkpoints.glob(".*")):
-        if path.name == WRITING or path.name.startswith((".removed-", GOING)):
+        known = path.name == WRITING or path.name.startswith((".removed-", GOING))
+        if known and is_inside(run.path, path):
             yield Leftover("checkpoint", run.id, "half written or half removed", path, bytes=_size(path))
     with suppress(
         RlCliError, OSError, ValueError
@@ -201,7 +206,9 @@ def _files_of(run: RunDir) -> Iterator[Leftover]:
 def _drafts(folder: Path) -> Iterator[Leftover]:
     for path in sorted(folder.glob(".*")):
         going = path.name.startswith(GOING)
-        if path.is_dir() and (going or (path.name.startswith(DRAFT) and _is_abandoned(path))):
+        if path.is_symlink() or not path.is_dir():
+            continue
+        if going or (path.name.startswith(DRAFT) and _is_abandoned(path)):
             what = "a run that was being removed" if going else "a run that was never made"
             yield Leftover("draft", None, what, path, bytes=_size(path))
 

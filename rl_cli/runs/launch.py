@@ -15,6 +15,7 @@ from rl_cli.core.files import explain_os_error
 from rl_cli.core.processes import ProcessIdentity, kill_tree, python_module
 from rl_cli.core.settings import load_settings
 from rl_cli.runs.backends import files_of, prepare
+from rl_cli.runs.containment import must_be_its_own
 from rl_cli.runs.logs import last_lines, telling_line
 from rl_cli.runs.settle import settle, write_end
 from rl_cli.runs.state_file import WATCHED, State, StateWriter, is_over, judge
@@ -105,8 +106,10 @@ def start_supervisor(run: RunDir, timeout: float = 15, attach: bool = False) -> 
         attach: Take the trainer over.
 
     Raises:
-        RlCliError: It did not come up: a run that was `created` is kept, as failed.
+        RlCliError: It did not come up: a run that was `created` is kept, as failed. Or something in the run's
+            directory leads out of it.
     """
+    must_be_its_own(run.path)
     waiting = "lost" if attach else "created"
     argv = python_module(
         "rl_cli.runs.supervision.supervisor", str(run.path), *(["--attach"] if attach else [])

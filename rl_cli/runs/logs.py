@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 from rl_cli.core.cuts import head
+from rl_cli.core.files import open_regular
 from rl_cli.core.masked_files import mask_file
 from rl_cli.core.redaction import StreamRedactor
+from rl_cli.runs.containment import is_inside
 
 TAIL_BYTES = 64 * 1024
 _ERROR = re.compile(r"^(?:[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b|Fatal|fatal|ERROR|error)[^a-z]?")
@@ -18,7 +20,7 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 def last_lines(path: Path, count: int = 20) -> list[str]:
     """The last `count` meaningful lines: not blank, progress bars as they stood at last, no escape codes."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             size = file.seek(0, 2)
             file.seek(max(0, size - TAIL_BYTES))
             data = file.read()
@@ -34,11 +36,17 @@ def last_lines(path: Path, count: int = 20) -> list[str]:
 def mask_logs(folder: Path) -> None:
     """Masks the secrets in the logs of a run that is over: what its processes wrote past Python.
 
+    Logs that a link leads out of the run to are left alone.
+
+    Args:
+        folder: The run's `logs`.
+
     Raises:
         OSError: A log cannot be read or written.
     """
     for path in folder.glob("*.log"):
-        mask_file(path)
+        if path.is_file() and is_inside(folder.parent, path):
+            mask_file(path)
 
 
 def error_line(lines: list[str]) -> str | None:
@@ -64,7 +72,7 @@ class Tail:
         self._offset = _back(path, lines)
 
     def read(self) -> str:
-        with self.path.open("rb") as file:
+        with open_regular(self.path) as file:
             file.seek(self._offset)
             data = file.read()
         self._offset += len(data)
@@ -78,7 +86,7 @@ class Tail:
 
 def _back(path: Path, lines: int) -> int:
     """The offset at which the last `lines` lines begin."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         position = size = file.seek(0, 2)
         block = b""
         while position and block.count(b"\n") <= lines:

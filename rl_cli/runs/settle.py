@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rl_cli.core.processes import ProcessIdentity, kill_tree
+from rl_cli.runs.containment import is_inside
 from rl_cli.runs.logs import mask_logs
 from rl_cli.runs.progress import Progress, Reader
 from rl_cli.runs.run_dir import RunDir
@@ -85,7 +86,8 @@ def _sweep(folder: Path) -> None:
     """Removes what a process that was killed inside a write has left: files that nobody else writes."""
     for pattern in (".state.json.*.tmp", ".reserve.*.tmp", "exit/.*.tmp", "ready/.*.tmp"):
         for path in folder.glob(pattern):
-            path.unlink(missing_ok=True)
+            if is_inside(folder, path):
+                path.unlink(missing_ok=True)
 
 
 def end_leftovers(state: State) -> list[ProcessIdentity]:

@@ -121,6 +121,22 @@ def test_a_reused_pid_is_not_touched() -> None:
     other.wait()
 
 
+def test_a_process_without_the_mark_is_another_one(tmp_path: Path) -> None:
+    other = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    forged = replace(ProcessIdentity.of(other.pid), mark="0123456789abcdef")
+    assert forged.alive() is False
+    assert kill_tree(forged, grace_seconds=0.1) == []
+    assert other.poll() is None
+    other.kill()
+    other.wait()
+    without = spawn_detached(["env", "-i", "sleep", "60"], tmp_path / "log")
+    wait_until(lambda: psutil.Process(without.pid).name() == "sleep")
+    assert psutil.Process(without.pid).environ() == {}
+    assert without.alive()
+    assert kill_tree(without, grace_seconds=0.5) == []
+    assert not without.alive()
+
+
 def test_our_modules_run_from_a_folder_with_files_of_the_same_names(tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('shadowed')")
     (tmp_path / "rl_cli").mkdir()

@@ -41,6 +41,8 @@ def flip(folder: Path) -> None:
         (lambda folder: (folder / "checkpoint.json").unlink(), "it was never completed"),
         (lambda folder: (folder / "checkpoint.json").write_text('{"files": 3}'), "cannot be read"),
         (lambda folder: (folder / "checkpoint.json").write_text('{"fil'), "cannot be read"),
+        (lambda folder: (folder / "checkpoint.json").write_text("[" * 100_000), "cannot be read"),
+        (lambda folder: (folder / "checkpoint.json").write_text('{"step": 10}'), "it is of step 10"),
     ],
 )
 def test_damage_is_found(tmp_path: Path, harm, told: str):

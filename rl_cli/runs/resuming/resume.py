@@ -23,9 +23,10 @@ from rl_cli.core.settings import load_settings
 from rl_cli.runs import checkpoints
 from rl_cli.runs.attempts import NAME
 from rl_cli.runs.backends import prepare
+from rl_cli.runs.containment import must_be_its_own
 from rl_cli.runs.launch import attach_run, start_supervisor
 from rl_cli.runs.lock_holder import supervisor_is_there, who_holds
-from rl_cli.runs.resuming.jsonl_cut import cut_lines
+from rl_cli.runs.resuming.jsonl_cut import cut_lines, lines_of
 from rl_cli.runs.resuming.plan import Plan, goes_on, make_plan
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.settle import settle
@@ -79,7 +80,8 @@ def resume_run(
         timeout: Seconds that the supervisor may take to own the run.
 
     Raises:
-        BadUsage: It goes on already, has nothing left to do, or a change is not possible.
+        BadUsage: It goes on already, has nothing left to do, a change is not possible, or something in its
+            directory leads out of it.
         Refused: A budget does not allow it.
         WorkFailed: The supervisor did not come up; the run is kept, as failed.
     """
@@ -93,6 +95,7 @@ def resume_run(
         attach_run(run, timeout)
         state = run.state()
         return Resumed(run, True, state.get("attempt") or 1, state.get("step") or 0, None, [])
+    must_be_its_own(run.path)
     try:
         make_plan(run, state, changes or {})  # what cannot be resumed ends nobody's upload
         with _held(run) as writer:
@@ -189,7 +192,7 @@ def _keep_attempt(run: RunDir, plan: Plan) -> None:
     for name in CUT:
         _, cut = cut_lines(run.path / name, plan.keeps)
         path = folder / name
-        earlier = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+        earlier = lines_of(path)
         known = set(earlier)
         if new := [line for line in cut if line not in known]:
             write_atomic(path, b"".join(new + earlier))
