@@ -16,9 +16,17 @@ from rl_cli.cli.output import print_json, print_table
 from rl_cli.core.errors import RlCliError
 from rl_cli.core.extras import EXTRAS, install_command, missing_modules
 from rl_cli.core.settings import ensure_home, load_settings
-from rl_cli.runs.supervision.tracking_mode import CLOUD, has_key, key_problem, server_address
+from rl_cli.runs.supervision.tracking_mode import (
+    CLOUD,
+    address_problem,
+    has_key,
+    key_problem,
+    server_address,
+)
 
 app = single()
+LEAST_FREE_BYTES = 100_000_000
+"""With less, a run soon fails: the checkpoints of the smallest model that is of use take as much."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,7 @@ class Check:
 @app.command()
 def doctor(json_: JsonOption = False) -> None:
     """Say what this machine has, what is missing, and how to get it."""
-    checks = [_python(), *_extras(), *_machine(), _home(), _tracking(), *_models(), _monitor()]
+    checks = [_python(), *_extras(), *_machine(), *_home(), _tracking(), *_models(), _monitor()]
     ok = all(check.state != "broken" for check in checks)
     if json_:
         print_json({"ok": ok, "checks": [asdict(check) for check in checks]})
@@ -74,12 +82,25 @@ def _machine() -> list[Check]:
     ]
 
 
-def _home() -> Check:
+def _home() -> list[Check]:
+    """The folder, its disk, and what was spent; RL_CLI_HOME is made if it is missing."""
+    from rl_cli.spending.ledger import Ledger
+
     try:
         folder = ensure_home()
     except RlCliError as error:
-        return Check("home", "broken", error.message, error.hint)
-    return Check("home", "ok", f"{folder} ({shutil.disk_usage(folder).free / 1e9:.1f} GB free)")
+        return [Check("home", "broken", error.message, error.hint)]
+    free = shutil.disk_usage(folder).free
+    size = f"{free / 1e9:.1f} GB" if free >= 1e9 else f"{free / 1e6:.0f} MB"
+    home_check = Check("home", "ok", f"{folder} ({size} free)")
+    if free < LEAST_FREE_BYTES:
+        remedy = "make room: rl-cli runs clean shows what runs have left behind"
+        home_check = Check("home", "broken", f"the disk of {folder} is nearly full: {size} are free", remedy)
+    try:
+        with Ledger(folder).reading():
+            return [home_check]
+    except RlCliError as error:
+        return [home_check, Check("spending", "broken", error.message, error.hint)]
 
 
 def _monitor() -> Check:
@@ -110,6 +131,8 @@ def _tracking() -> Check:
     """Never shows the key, only where it is; asks no server."""
     if os.environ.get("WANDB_MODE") in ("offline", "disabled"):
         return Check("W&B", "ok", f"{os.environ['WANDB_MODE']}, by WANDB_MODE")
+    if problem := address_problem():
+        return Check("W&B", "broken", problem, "set it to where the server is asked, or unset it")
     address = server_address()
     where = "" if address.rstrip("/") == CLOUD else f", at {address} (WANDB_BASE_URL)"
     if not has_key():

@@ -12,7 +12,7 @@ from typing import Any
 
 from rl_cli.cli.event_lines import clip
 from rl_cli.core.printable import printable
-from rl_cli.runs.curves import Curve
+from rl_cli.runs.curves import LARGEST, Curve
 from rl_cli.runs.progress import Progress, progress_of
 from rl_cli.runs.reports.charts import bounds_of, steps_of, ticks
 from rl_cli.runs.reports.thinning import thinned
@@ -98,7 +98,7 @@ def _plot(title: str, name: str | None, curves: Sequence[Curve], width: int, col
     points = [thinned(curve, 8 * width) for curve in curves]
     finite = [(x, y) for some in points for x, y in some if math.isfinite(y)]
     if not finite:
-        return [clip(f"{title}: no finite figures", width).ljust(width)]
+        return [clip(f"{title}: no finite figures up to {LARGEST:g}", width).ljust(width)]
     least = [0.0] if name is None else []  # a share: what is little should look little
     low, high = bounds_of([*(y for _, y in finite), *least])
     first, last = steps_of([x for some in points for x, _ in some])

@@ -11,7 +11,7 @@ from typing import Any
 from rl_cli.core.files import read_json, write_json
 from rl_cli.core.processes import ProcessIdentity
 from rl_cli.runs.checks.clock import Moment, SystemClock, seconds_between
-from rl_cli.runs.times import now_text, since
+from rl_cli.runs.times import MOST_AHEAD_SECONDS, is_ahead, now_text, since
 
 FILE, LOCK = "monitor.json", ".monitor.lock"
 LATE_SECONDS = 60.0
@@ -60,12 +60,12 @@ def write_heartbeat(home: Path, started: str, **fields: Any) -> None:
 
 
 def monitor_state(home: Path) -> MonitorState | None:
-    """None where there never was one."""
+    """None where there never was one, or where it says that it will be there in days to come."""
     try:
         record = read_json(home / FILE)
         process = ProcessIdentity.from_dict(record["process"])
         beaten = Moment.from_dict(record.get("clock"))
-        age = seconds_between(beaten, SystemClock().now()) if beaten else since(record["heartbeat"])
+        age = _age(beaten, record["heartbeat"])
         runs = record.get("runs") or {}
         runs = {str(k): v for k, v in runs.items() if isinstance(v, dict)}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -80,6 +80,15 @@ def monitor_state(home: Path) -> MonitorState | None:
     else:
         state = "hangs" if age > LATE_SECONDS else "running"
     return MonitorState(state, process.pid, max(0.0, age), runs, process)
+
+
+def _age(beaten: Moment | None, text: str) -> float | None:
+    """Seconds since a heartbeat; None for one of which nobody can have been the author."""
+    now = SystemClock().now()
+    ahead = seconds_between(now, beaten) if beaten else 0.0
+    if ahead > MOST_AHEAD_SECONDS or (beaten is None and is_ahead(text)):
+        return None
+    return seconds_between(beaten, now) if beaten else since(text)
 
 
 def take_place(home: Path) -> tuple[bool, MonitorState | None]:

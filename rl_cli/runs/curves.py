@@ -198,11 +198,12 @@ def _figure(raw: Any) -> float | None:
 
 @dataclass(frozen=True)
 class NotFinite:
-    """A figure that was NaN or infinite."""
+    """A figure that was NaN, infinite, or beyond LARGEST."""
 
     step: int
     name: str
     value: float
+    """As it was logged: curves hold one beyond LARGEST as infinite."""
 
 
 class Curves:
@@ -239,7 +240,8 @@ class Curves:
             if name in AXES or (value := _figure(raw)) is None:
                 continue
             if not math.isfinite(value) and all(name != one.name for one in self.not_finite):
-                self.not_finite.append(NotFinite(step, name, value))
+                logged = as_number(raw)
+                self.not_finite.append(NotFinite(step, name, value if logged is None else logged))
             if name in self._left_out:
                 continue
             if name in self.by_name or self._new(name):

@@ -10,7 +10,7 @@ from typing import Any
 from rl_cli.config.tree import GrpoSection
 from rl_cli.core.files import read_jsonl
 from rl_cli.runs.checkpoints import all_checkpoints
-from rl_cli.runs.curves import as_number
+from rl_cli.runs.curves import as_figure, as_number
 from rl_cli.runs.rules.stops import WATCHED
 from rl_cli.runs.run_dir import RunDir
 
@@ -60,7 +60,7 @@ def validations(run: RunDir) -> dict[int, float]:
 def first_not_finite(run: RunDir) -> float:
     """The first GRPO step at which the run diverged, by the health rule's figures; infinity: it did not."""
     for step, row in grpo_rows(run):
-        numbers = (as_number(row.get(name)) for name in WATCHED)
+        numbers = (as_figure(row.get(name)) for name in WATCHED)
         if not all(number is None or math.isfinite(number) for number in numbers):
             return step
     return math.inf

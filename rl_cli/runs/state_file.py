@@ -16,7 +16,7 @@ from typing import Any
 from rl_cli.core.files import append_jsonl, read_json, read_jsonl, write_atomic, write_json
 from rl_cli.core.processes import ProcessIdentity
 from rl_cli.core.redaction import redacted_json
-from rl_cli.runs.times import now_text, seconds_of, since
+from rl_cli.runs.times import is_ahead, now_text, seconds_of, since
 
 LIVE = ("starting", "running", "stopping")
 """States in which a supervisor must exist."""
@@ -176,16 +176,20 @@ def judge(state: State, exit_record: State | None, asked: str | None = None) -> 
     if state["state"] in (*OVER, "created") or is_over(state) or state.get("backend") == WATCHED:
         return state
     supervisor = ProcessIdentity.from_dict(state["supervisor"])
-    silent = since(state.get("heartbeat")) or 0.0
+    beaten = state.get("heartbeat")
+    silent, ahead = since(beaten) or 0.0, is_ahead(beaten)
     alive = supervisor.alive()
-    if alive or (alive is None and silent < STALE_SECONDS):
+    if alive or (alive is None and silent < STALE_SECONDS and not ahead):
         return state
+    last = now_text() if ahead or not beaten else beaten
     if exit_record:
         verdict = state.get("verdict") or ({"state": "stopped", "reason": asked} if asked else None)
         return {**state, **ending_of(exit_record, verdict), "ended": exit_record["time"]}
     if alive is None:
         reason = f"no sign of life from the supervisor on {supervisor.host} for {silent:.0f} s"
-        return {**state, "state": "lost", "reason": reason, "ended": state.get("heartbeat")}
+        if ahead:
+            reason = f"the heartbeat of the supervisor on {supervisor.host} lies in the future: {beaten}"
+        return {**state, "state": "lost", "reason": reason, "ended": last}
     gone = f"the supervisor (pid {supervisor.pid}) is gone"
     if supervisor.restarted():
         gone = "the machine was restarted while it ran: the supervisor is gone"
@@ -193,11 +197,10 @@ def judge(state: State, exit_record: State | None, asked: str | None = None) -> 
     if trainer and ProcessIdentity.from_dict(trainer).alive():
         reason = f"{gone}; the trainer (pid {trainer['pid']}) still runs"
         return {**state, "state": "lost", "reason": reason, "ended": None}
-    ended = state.get("heartbeat") or now_text()
     if verdict := state.get("verdict"):  # it was being ended, and did end
-        return {**state, **verdict, "ended": ended}
+        return {**state, **verdict, "ended": last}
     left = ", and so is the trainer, which left no exit file" if trainer else " and started no trainer"
-    return {**state, "state": "lost", "reason": gone + left, "ended": ended}
+    return {**state, "state": "lost", "reason": gone + left, "ended": last}
 
 
 def ending_of(exit_record: State, verdict: State | None) -> State:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
+MOST_AHEAD_SECONDS = 86_400.0
+"""How far the clock of another machine may be ahead of ours."""
+
 
 def now_text() -> str:
     return time_text(time.time())
@@ -44,6 +47,12 @@ def since(text: str | None, until: str | None = None) -> float | None:
     """
     start, end = seconds_of(text), seconds_of(until) if until else time.time()
     return None if start is None or end is None else max(0.0, end - start)
+
+
+def is_ahead(text: str | None) -> bool:
+    """Whether a time lies further ahead than the clocks of two machines differ, so that it was made up."""
+    seconds = seconds_of(text)
+    return seconds is not None and seconds - time.time() > MOST_AHEAD_SECONDS
 
 
 def duration(seconds: float | None) -> str:

@@ -7,7 +7,7 @@ import socket
 import threading
 from urllib.parse import urlsplit
 
-from rl_cli.runs.supervision.tracking_mode import has_key, key_problem, server_address
+from rl_cli.runs.supervision.tracking_mode import address_problem, has_key, key_problem, server_address
 from rl_cli.tracking.errors import WandbError
 
 CONNECT_SECONDS = 3.0
@@ -21,6 +21,8 @@ def must_make_sense(deadline: float) -> None:
     Args:
         deadline: Seconds; the server gets CONNECT_SECONDS of them at most.
     """
+    if problem := address_problem():
+        raise WandbError("down", problem)
     if not has_key():
         raise WandbError("no_key", "no W&B key was found")
     if problem := key_problem():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from tests.e2e.cli import rl_cli
@@ -80,3 +81,22 @@ def test_names_the_server_of_w_and_b_and_a_key_that_cannot_be_one() -> None:
     assert "api.wandb.ai" not in check(WANDB_API_KEY="a" * 40)["detail"]
     short = check(WANDB_API_KEY="short", **address)
     assert (short["state"], "40 characters" in short["detail"]) == ("broken", True)
+
+
+def test_spending_that_cannot_be_read_and_an_address_that_is_none_are_broken(home: Path) -> None:
+    home.mkdir()
+    (home / "spending.db").write_bytes(bytes(range(256)) * 40)
+    for address in ("ftp://x", "http://[", "localhost:8080"):
+        outcome = rl_cli("doctor", "--json", WANDB_BASE_URL=address, WANDB_API_KEY="secret" * 8)
+        broken = {c["name"]: c for c in json.loads(outcome.out)["checks"] if c["state"] == "broken"}
+        assert outcome.code == 1
+        assert broken.keys() == {"spending", "W&B"}
+        assert "spending.db is damaged" in broken["spending"]["detail"]
+        assert f"{address}, is no http:// or https:// address" in broken["W&B"]["detail"]
+
+
+def test_a_pipe_in_a_run_hangs_nothing(home: Path) -> None:
+    (home / "runs" / "20260101-000000-odd").mkdir(parents=True)
+    os.mkfifo(home / "runs" / "20260101-000000-odd" / "state.json")
+    assert rl_cli("doctor", "--json", timeout=60).code == 0
+    assert "a pipe or a device" in rl_cli("runs", "list", "--json", timeout=60).out

@@ -19,7 +19,7 @@ from rl_cli.runs.supervision.children import Adopted
 from rl_cli.runs.supervision.held_folder import HeldFolder
 from rl_cli.runs.supervision.ports import Port
 from rl_cli.runs.times import since, time_text
-from tests.runs.kit import replay_config
+from tests.runs.kit import identity, replay_config, start, steps, until, until_state
 
 
 def test_no_duration_is_negative() -> None:
@@ -100,3 +100,17 @@ def test_the_age_of_a_process_is_that_of_a_clock_that_nobody_sets() -> None:
     assert not here.restarted()
     other = ProcessIdentity(os.getpid(), here.started, here.host, "another start")
     assert (other.restarted(), other.alive()) == (True, False)
+
+
+def test_an_end_that_cannot_be_written_is_one_line_and_ends_all_the_same(runs: Path) -> None:
+    run = start(runs, [steps(600, every=0.05)])
+    until_state(run, "running")
+    known = [identity(run, name) for name in ("supervisor", "trainer")]
+    (run.path / "state.json").unlink()
+    (run.path / "state.json").mkdir()  # nothing can be put in its place
+    (run.path / "state.json" / "in the way").touch()
+    run.request_stop("user", "enough", now=True)
+    until(lambda: not any(one.alive() for one in known))
+    log = run.log_path("supervisor").read_text()
+    assert "Traceback" not in log
+    assert "the end cannot be written (stopped: user: enough)" in log

@@ -23,6 +23,7 @@ from rl_cli.runs.reports.compare_page import write_comparison
 from rl_cli.runs.reports.report import results, write_report
 from rl_cli.runs.reports.sparkline import sparkline
 from rl_cli.runs.reports.thinning import thinned
+from rl_cli.runs.rules.stops import not_finite
 from rl_cli.runs.rules.view import Limits, View
 from rl_cli.runs.store import RunDir, create_run
 from tests.runs.kit import replay_config
@@ -90,6 +91,14 @@ def test_curves_of_any_floats_are_drawn_judged_and_averaged(values: list[float])
 def test_ticks_of_any_bounds(low: float, high: float) -> None:
     if abs(low) <= LARGEST and abs(high) <= LARGEST:
         assert 1 <= len(ticks(low, high, 4)) <= 8
+
+
+def test_a_figure_that_is_too_large_is_told_as_it_is() -> None:
+    curves = Curves()
+    curves.add(1, {"loss": 1e308, "kl": "Infinity"})
+    said = [finding.message for finding in not_finite(View(Limits(), curves))]
+    assert "diverged: loss is 1e+308, too large to go on with, at grpo step 1" in said
+    assert "diverged: kl is infinite at grpo step 1" in said
 
 
 def test_what_no_float_holds_is_infinite_and_a_step_beyond_any_run_is_none() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from rl_cli.core.processes import ProcessIdentity
 from rl_cli.runs.state_file import ending_of, is_over, judge
-from rl_cli.runs.times import now_text
+from rl_cli.runs.times import is_ahead, now_text, time_text
 
 LONG_AGO = "2020-01-01T00:00:00.000Z"
 
@@ -78,6 +79,17 @@ def test_another_hosts_supervisor_is_judged_by_its_heartbeat() -> None:
     fresh = running(far, None, heartbeat=now_text())
     assert judge(fresh, None) is fresh
     assert judge(running(far, None), None)["state"] == "lost"
+
+
+def test_a_heartbeat_that_lies_years_ahead_is_none() -> None:
+    elsewhere = {"pid": 1, "started": 0.0, "host": "another"}
+    hour = time_text(time.time() + 3600)
+    state = running(elsewhere, None, heartbeat=hour)
+    assert judge(state, None) is state
+    judged = judge({**state, "heartbeat": "9999-01-01T00:00:00Z"}, None)
+    assert judged["state"] == "lost"
+    assert "lies in the future: 9999" in judged["reason"]
+    assert not is_ahead(judged["ended"])
 
 
 def test_who_is_believed_at_the_end() -> None:

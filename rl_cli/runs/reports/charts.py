@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from rl_cli.runs.curves import LARGEST
 from rl_cli.runs.reports.thinning import Point, thin
 
 WIDTH, HEIGHT = 360, 190
@@ -69,7 +70,7 @@ def overlaid(
     broken = [(x, y) for x, y in points if not math.isfinite(y)]
     head = f"<figcaption>{escape(title)}{_latest(series)}</figcaption>"
     if not known:
-        what = "no finite figures" if broken else "no figures"
+        what = f"no finite figures up to {LARGEST:g}" if broken else "no figures"
         return f'<figure>{head}<p class="none">{what}</p></figure>'
     extra = [y for _, y in levels] + ([start[1]] if start else [])
     low, high = bounds or bounds_of([*(y for _, y in known), *extra])

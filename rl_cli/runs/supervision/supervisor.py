@@ -98,12 +98,12 @@ class Supervisor:
             if self.workers.trainer:
                 self._watch()
             state, reason = ending(self.run, self.workers, self.verdict, self._request(), self.progress.step)
+        except OSError as error:
+            state, reason = "failed", f"the supervisor failed: {explain_os_error(error)}"
+            print(reason)
         except Exception as error:
             traceback.print_exc()
-            what = (
-                explain_os_error(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
-            )
-            state, reason = "failed", f"the supervisor failed: {what}"
+            state, reason = "failed", f"the supervisor failed: {type(error).__name__}: {error}"
         self._end(state, reason)
 
     def _start_trainer(self) -> None:
@@ -351,7 +351,10 @@ class Supervisor:
         figures |= self._counted() if began else {}
         if state == "failed":
             figures["last_log_lines"] = last_lines(self.run.log_path(self.workers.culprit))
-        self.writer.move(state, reason, **figures)
+        try:
+            self.writer.move(state, reason, **figures)
+        except OSError as error:  # what is left to do does not depend on it, and the event may be there
+            print(f"error: the end cannot be written ({state}: {reason}): {explain_os_error(error)}")
         self.spending.close(took)
         self._report()
         if self.verdict and self.verdict.gone:
@@ -366,6 +369,8 @@ class Supervisor:
     def _report(self) -> None:
         try:
             write_report(self.run)
+        except OSError as error:
+            print(f"error: there is no report: {explain_os_error(error)}")
         except Exception:  # the run's end does not depend on it, and `runs report` tries again
             traceback.print_exc()
 
@@ -410,6 +415,9 @@ def main(folder: str, attach: bool = False) -> int:
             supervisor.take_over() if attach else supervisor.supervise()
     except TimeoutError as error:
         print(error)
+    except OSError as error:
+        print(f"error: {explain_os_error(error)}")
+        return 1
     return 0
 
 

@@ -50,8 +50,23 @@ def wanted_mode(tracking: str, backend: str | None = None) -> Mode:
 
 def server_address() -> str:
     """Where W&B is asked, without a password that may stand in the address."""
-    url = urlsplit(os.environ.get("WANDB_BASE_URL") or CLOUD)
+    given = os.environ.get("WANDB_BASE_URL") or CLOUD
+    try:
+        url = urlsplit(given)
+    except ValueError:  # no address at all: see address_problem()
+        return given.rpartition("@")[2]
     return url._replace(netloc=url.netloc.rpartition("@")[2]).geturl()
+
+
+def address_problem() -> str | None:
+    """Why the address of W&B cannot be one; None if it may be."""
+    address = server_address()
+    try:
+        url = urlsplit(address)
+        right = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        right = False
+    return None if right else f"WANDB_BASE_URL, {address}, is no http:// or https:// address"
 
 
 def has_key() -> bool:
@@ -75,6 +90,8 @@ def key_problem() -> str | None:
 def _key() -> str | None:
     if key := os.environ.get("WANDB_API_KEY"):
         return key
+    if address_problem():
+        return None
     host = urlsplit(server_address()).netloc
     file = os.environ.get("NETRC")
     try:
