@@ -4,22 +4,52 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import isnan
 from pathlib import Path
+from typing import Any
 
+from rl_cli.runs.curves import as_number
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.times import seconds_of
+from rl_cli.tracking.rows import Key, Row, as_logged, key_of, key_of_logged
 from rl_cli.tracking.sync import sync_run
 from rl_cli.tracking.sync_command import FILES
 from tests.runs.kit import start, steps, until, until_over
-from tests.tracking.kit import there, tracking, until_left_alone, wanted
+from tests.tracking.kit import there, tracking, until_left_alone
 from tests.wandb_server.faults import EVERY_FAULT
 from tests.wandb_server.server import WandbServer
 
 EVERY_SECONDS = 0.05
+MOST_SLOWER, MOST_SLOWER_P99 = 1.2, 3.0
+"""The median of the seconds of a step, and the rare ones, may be so many times those of a healthy run."""
+LONGEST_BLOCK = 3.0
+"""Seconds: a call that waits for a network waits for longer, 10 s and more in the SDK."""
 TOLD_ILL = ("unavailable", "unauthorised", "behind")
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds between two steps."""
+
+    median: float
+    p99: float
+    longest: float
+
+    def slower_than(self, healthy: Pace) -> list[str]:
+        """In what a run is slower than a healthy one beside it; empty: as fast as ever."""
+        bounds = {
+            "median": MOST_SLOWER * healthy.median,
+            "p99": MOST_SLOWER_P99 * healthy.p99,
+            "longest": max(MOST_SLOWER_P99 * healthy.longest, healthy.median + LONGEST_BLOCK),
+        }
+        found = {name: getattr(self, name) for name in bounds}
+        return [
+            f"{name}: {found[name]:.3f} s, {b:.3f} s at most" for name, b in bounds.items() if found[name] > b
+        ]
 
 
 @dataclass
@@ -29,8 +59,8 @@ class Suffered:
     run: RunDir
     told: list[str]
     """States of tracking.json while it was ill, in order."""
-    pace: float
-    """Median seconds between two steps while it was ill."""
+    pace: Pace
+    """While it was ill."""
     by_itself: bool
     """Whether all rows and files were there when the run's processes had ended, without `runs sync`."""
     doubles: int
@@ -88,11 +118,32 @@ def suffer(
 
 
 def is_whole(server: WandbServer, run: RunDir) -> bool:
-    return set(there(server)) >= wanted(run) and set(FILES) <= set(server.only_run().files)
+    """Whether the server has every row of the run with its figures, and its files."""
+    arrived = {key: row for one in server.runs.values() for row in one.rows if (key := key_of_logged(row))}
+    return _same_figures(run, arrived) and set(FILES) <= set(server.only_run().files)
 
 
-def pace(run: RunDir, began: float, ended: float) -> float:
-    """Median seconds between two rows of metrics.jsonl in a span of Unix time."""
+def _same_figures(run: RunDir, arrived: Mapping[Key, Row]) -> bool:
+    for row in run.metrics():
+        if (key := key_of(row)) is None:
+            continue
+        sent = arrived.get(key)
+        if sent is None:
+            return False
+        figures = {name: value for name, value in as_logged(row).items() if name != "_timestamp"}
+        if any(not _same(value, sent.get(name)) for name, value in figures.items()):
+            return False
+    return True
+
+
+def _same(logged: Any, sent: Any) -> bool:
+    ours, theirs = as_number(logged), as_number(sent)
+    return ours == theirs or (ours is not None and theirs is not None and isnan(ours) and isnan(theirs))
+
+
+def pace(run: RunDir, began: float, ended: float) -> Pace:
+    """Between two rows of metrics.jsonl in a span of Unix time."""
     times = [seconds_of(row["time"]) or 0.0 for row in run.metrics()]
     inside = [moment for moment in times if began <= moment <= ended]
-    return statistics.median(later - earlier for earlier, later in pairwise(inside))
+    gaps = [later - earlier for earlier, later in pairwise(inside)]
+    return Pace(statistics.median(gaps), statistics.quantiles(gaps, n=100)[-1], max(gaps))
