@@ -14,6 +14,7 @@ from pathlib import Path
 
 from rl_cli.agent.session_file import SessionFile, read_events
 from rl_cli.core.errors import BadUsage, did_you_mean
+from rl_cli.core.files import open_regular
 from rl_cli.core.handwritten import short
 
 TURN = b'"kind": "message", "message": {"role": "user"'
@@ -128,5 +129,5 @@ def _read_info(path: Path) -> SessionInfo:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         yield from file

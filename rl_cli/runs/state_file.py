@@ -243,11 +243,11 @@ def write_into_reserve(folder: Path, name: str, value: State) -> None:
     """Makes .reserve the file `name`, in the blocks that it has. What is left is set aside again.
 
     Raises:
-        OSError: There is no reserve, or it cannot be written.
+        OSError: There is no reserve, it is a link, or it cannot be written.
     """
     payload = (redacted_json(value, indent=2) + "\n").encode()
     reserve = folder / ".reserve"
-    with reserve.open("r+b") as file:
+    with os.fdopen(os.open(reserve, os.O_RDWR | os.O_NOFOLLOW), "r+b") as file:
         try:
             file.write(payload)
             file.flush()

@@ -58,6 +58,15 @@ except Exception as error:
 tell(run)
 """
 
+DOCTOR = """
+import json
+import subprocess
+from tests.e2e.cli import command
+done = subprocess.run(command("doctor", "--json"), capture_output=True, text=True)
+found = json.loads(done.stdout)["checks"]
+print(json.dumps([done.returncode, next(check for check in found if check["name"] == "home")]))
+"""
+
 
 def on_a_small_disk(tmp_path: Path, script: str) -> list[str]:
     """Lines that the script prints, run with a home of 2 MB."""
@@ -90,3 +99,9 @@ def test_a_supervisor_that_cannot_take_over_on_a_full_disk_leaves_an_end_that_is
     state, _, exited = json.loads(last)
     wanted = [exited["outcome"]] if exited else ["lost", "failed"]
     assert state["state"] in wanted, (attached, state["reason"])
+
+
+def test_the_doctor_warns_of_a_disk_that_is_nearly_full(tmp_path: Path) -> None:
+    code, check = json.loads(on_a_small_disk(tmp_path, DOCTOR)[-1])
+    assert (code, check["state"]) == (1, "broken")
+    assert "is nearly full: 2 MB are free" in check["detail"]

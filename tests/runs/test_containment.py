@@ -16,8 +16,9 @@ from rl_cli.runs.logs import mask_logs
 from rl_cli.runs.reports.report import write_reports
 from rl_cli.runs.resuming.resume import resume_run
 from rl_cli.runs.retention import to_remove
+from rl_cli.runs.state_file import write_into_reserve
 from rl_cli.runs.store import RunDir, create_run
-from tests.runs.kit import replay_config, start, steps, until_over
+from tests.runs.kit import identity, replay_config, start, steps, until, until_over
 from tests.runs.test_checkpoints import put
 
 SECRET = "sk-test-AAAABBBBCCCCDDDD"
@@ -27,6 +28,7 @@ def over(home: Path) -> RunDir:
     """A run with four checkpoints, of which its config keeps fewer."""
     run = start(home, [steps(2, 0), {"checkpoint": 2}, {"kill": 9}])
     until_over(run)
+    until(lambda: not identity(run, "supervisor").alive())
     for step in (3, 4, 5, 6):
         put(run.path, step)
     return run
@@ -130,6 +132,17 @@ def test_links_that_stay_in_the_run_and_what_it_does_not_know_are_fine(home: Pat
     (run.path / "wandb").mkdir()
     (run.path / "wandb" / "debug.log").symlink_to(tmp_path / "cache.log")
     must_be_its_own(run.path)
+
+
+def test_a_reserve_that_leads_out_is_not_written(home: Path, tmp_path: Path) -> None:
+    run = create_run(replay_config(), home)
+    foreign = tmp_path / "foreign"
+    foreign.write_text("a person's")
+    (run.path / ".reserve").unlink()
+    (run.path / ".reserve").symlink_to(foreign)
+    with pytest.raises(OSError, match="symbolic links"):
+        write_into_reserve(run.path, "stop.json", {"by": "user"})
+    assert foreign.read_text() == "a person's"
 
 
 def test_a_report_takes_the_place_of_a_link(runs: Path, tmp_path: Path) -> None:
