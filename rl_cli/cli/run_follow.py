@@ -12,7 +12,7 @@ from rl_cli.cli.display import JsonDisplay, TextDisplay
 from rl_cli.cli.live_watch import LiveWatch, is_live_terminal
 from rl_cli.cli.output import say
 from rl_cli.runs.follow import Follower, must_exist
-from rl_cli.runs.outcome import is_incomplete, text_summary
+from rl_cli.runs.outcome import did_its_work, text_summary
 from rl_cli.tracking.watcher import Watcher, watched
 
 LOOK_EVERY_SECONDS = 0.25
@@ -40,7 +40,7 @@ def watch_run(run: Any, as_json: bool) -> None:
         raise typer.Exit(130) from None
     if not as_json:
         say(text_summary(run))
-    if is_incomplete(follower.state):
+    if not did_its_work(follower.state):
         raise typer.Exit(1)
 
 

@@ -107,7 +107,7 @@ def start_command(
     from rl_cli.config.machine import can_train
     from rl_cli.runs.backends import prepare
     from rl_cli.runs.launch import start_run
-    from rl_cli.spending.estimates import budget_warning
+    from rl_cli.runs.start_warnings import start_warnings
 
     settings = load_settings()
     wanted = _changes(changes or [], backend)
@@ -125,9 +125,9 @@ def start_command(
         if steps != resolved.grpo.steps:
             problem = f"grpo.steps={resolved.grpo.steps} cannot be played: the file of the replay has {steps}"
             raise BadUsage(problem, "leave grpo.steps out")
-    warning = budget_warning(resolved, ensure_home(), settings)
+    warnings = start_warnings(resolved, ensure_home(), settings)
     started = start_run(resolved, ensure_home())
-    if warning:
+    for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
     if json_:
         print_json(started.summary())

@@ -17,6 +17,9 @@ from rl_cli.runs.times import duration
 from rl_cli.runs.tracking_file import tracking_notes
 
 WHICH = ("untrained", "initial", "best", "final")
+LEVEL_STEPS = 3
+LOST_SHARE, LOST_LEAST = 0.5, 0.1
+"""A checkpoint that earns less than this share of the first reward, and by so much less, is no good one."""
 RAN_OUT = ("budget", "deadline")
 """Health rules that end a run which could have gone on."""
 
@@ -55,8 +58,8 @@ def signed(value: float, digits: int) -> str:
 
 
 def signed_gain(first: float, last: float, digits: int) -> str:
-    """The difference of two accuracies as they are shown, so that what is read adds up."""
-    return signed(float(rounded(last, digits)) - float(rounded(first, digits)), digits)
+    """The difference of two accuracies, rounded from the exact one: the same wherever it is shown."""
+    return signed(last - first, digits)
 
 
 def outcome_of(run: RunDir, digits: int = 4) -> str:
@@ -140,6 +143,16 @@ def is_incomplete(state: Mapping[str, Any]) -> bool:
     return cut_short and (state.get("step") or 0) < (state.get("total_steps") or math.inf)
 
 
+def did_its_work(state: Mapping[str, Any]) -> bool:
+    """Whether a run finished, or was stopped when all its steps were done.
+
+    Args:
+        state: As RunDir.state() returns it.
+    """
+    done = (state.get("step") or 0) >= (state.get("total_steps") or math.inf)
+    return state["state"] == "finished" or (state["state"] == "stopped" and done)
+
+
 def is_replay(summary: Mapping[str, Any]) -> bool:
     """Whether a run was played from a file; takes a summary or a state."""
     return summary.get("backend") == "replay"
@@ -164,22 +177,49 @@ def notes(
     progress: Progress | None = None,
 ) -> list[str]:
     """What a reader must know to read the figures right; `progress` is read anew where it is not given."""
-    found = []
+    found: list[str] = []
     if is_replay(state):
         found.append("This run was played from a file: nothing was trained, and no figure here was measured.")
     for event in events:
         if event.get("kind") == "warm_start" and event.get("note"):
             known = {**(state.get("eval") or {})}
             added = ""
-            if not is_replay(state) and gain(known) is not None:
+            change = None if is_replay(state) else gain(known)
+            if change is not None:
                 by = signed_gain(known["initial"], known["final"], digits)
-                added = f" What GRPO added to it: {by} test accuracy."
+                what = "What GRPO added to it" if change >= 0 else "GRPO made it worse"
+                added = f" {what}: {by} test accuracy."
             found.append(f"{str(event['note']).rstrip('.')}.{added}")
             break
-    errors = math.fsum((progress or progress_of(run)).grpo["rollouts/errors"].last(sys.maxsize))
+    figures = progress or progress_of(run)
+    steps = [] if is_replay(state) else [one.step for one in checkpoints(run, events) if one.step is not None]
+    if steps and (lost := what_is_lost(figures, max(steps))):
+        found.append(f"{lost}.")
+    errors = math.fsum(figures.grpo["rollouts/errors"].last(sys.maxsize))
     if errors:
         found.append(f"{errors:.0f} rollouts failed for reasons of infrastructure; they carried no weight.")
     return found
+
+
+def what_is_lost(progress: Progress, step: int) -> str | None:
+    """That the policy of a checkpoint earns far less than the first one did; None: not, or nobody knows.
+
+    Args:
+        progress: Of its run.
+        step: The checkpoint's; the rewards of the steps after it are its own, where there are any.
+    """
+    rewards = progress.grpo["reward/mean"]
+    own = [value for ahead in range(1, LEVEL_STEPS + 1) if (value := rewards.at(step + ahead)) is not None]
+    first, last = rewards.first(1), [max(own)] if own else rewards.until(step, LEVEL_STEPS)
+    if not first or not last:
+        return None
+    now = math.fsum(last) / len(last)
+    if first[0] - now < LOST_LEAST or now > LOST_SHARE * first[0]:
+        return None
+    return (
+        f"The reward fell from {first[0]:.3f} at the start to {now:.3f} at the checkpoint of step {step}: "
+        "what was learned is lost there"
+    )
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """tracking.json: what W&B has of a run, as far as it is known.
 
-{"mode": live|online|offline|watch, "state": ok|behind|unavailable|unauthorised|done|incomplete, "rows":
-recorded, "uploaded": rows that were read back, "remote_state", "remote_step", "checked": Unix time, "error":
-one line, "url", "files_lacking": names of files that W&B lacks at the end}. Written by the process that
-records (offline) or uploads (live, online), or watches.
+{"mode": live|online|offline|watch, "state": recorded|ok|behind|unavailable|unauthorised|done|incomplete,
+"rows": recorded, "uploaded": rows that were read back, "remote_state", "remote_step", "checked": Unix time,
+"error": one line, "url", "files_lacking": names of files that W&B lacks at the end}. Written by the process
+that records (offline) or uploads (live, online), or watches.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def in_words(record: dict[str, Any], why: bool = True) -> str:
     """One line, e.g. `live, ok: 140 of 150 rows`; with the trouble, unless `why` is false."""
     rows, uploaded, error = record.get("rows"), record.get("uploaded"), record.get("error") if why else None
     mode, state = record.get("mode"), record["state"]
-    if mode == "offline" and state == "ok":
+    if mode == "offline" and state == "recorded":
         return f"offline: {rows} rows recorded"
     if mode == "watch":
         return state + (f" ({error})" if error else "")
@@ -132,7 +132,8 @@ def tracking_notes(run: RunDir) -> list[str]:
     if record.get("mode") == "offline" and is_only_played(run):
         return notes
     if record.get("mode") == "offline":
-        return [*notes, f"W&B is offline. To upload it: rl-cli runs sync {shlex.quote(run.id)}"]
+        sync = f"rl-cli runs sync {shlex.quote(run.id)}"
+        return [*notes, f"W&B is offline. To upload it, with a key (WANDB_API_KEY): {sync}"]
     if record.get("stop_is_told") is False and not is_over(run.state()):
         notes.append(f"W&B does not tell of a stop there; here: rl-cli runs stop {shlex.quote(run.id)}")
     if record["state"] != "ok":

@@ -111,7 +111,7 @@ def record(run: RunDir, alone: bool) -> int:
 def _tell(run: RunDir, rows: int) -> None:
     """tracking.json of a run that is recorded only: nobody uploads it."""
     known = recorded(run) or {}
-    record = {"mode": "offline", "state": "ok", "rows": rows, "uploaded": known.get("uploaded", 0)}
+    record = {"mode": "offline", "state": "recorded", "rows": rows, "uploaded": known.get("uploaded", 0)}
     record |= dict.fromkeys(("remote_state", "remote_step", "checked", "url"))
     write_tracking(run, {**record, "error": None})
 

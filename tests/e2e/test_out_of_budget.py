@@ -38,9 +38,9 @@ def test_a_request_whose_run_is_cut_short_by_its_budget_exits_1(home: Path, tmp_
     assert rl_cli("runs", "watch", run["id"]).code == 1
 
 
-def test_a_run_that_a_person_stops_is_no_failure(home: Path, tmp_path: Path) -> None:
+def test_a_watch_ends_with_1_where_a_person_stops_the_run_too(home: Path, tmp_path: Path) -> None:
     play = tmp_path / "long.yaml"
     play.write_text(LONG)
     assert rl_cli("runs", "start", "gsm8k-mini", "--backend", f"replay:{play}").code == 0
     assert rl_cli("runs", "stop", "latest").code == 0
-    assert rl_cli("runs", "watch", "latest").code == 0
+    assert rl_cli("runs", "watch", "latest").code == 1

@@ -80,12 +80,14 @@ def test_no_signal_is_told_by_equal_rewards_where_groups_are_not_logged() -> Non
 def test_a_reward_that_is_gone_is_told_as_that_and_not_as_hard_tasks() -> None:
     rows = with_series(with_series(healthy(4), "groups/with_signal", [0.0] * 3), "reward/mean", [0.0] * 3)
     early = found(rows)["reward_collapse"]
-    assert early.verdict is None and "to 0.000 after step 1" in early.message
+    assert early.verdict is None
+    assert "to 0.000 after step 1" in early.message
     assert "lower grpo.learning_rate" in early.advice
 
     rows = with_series(with_series(healthy(9), "groups/with_signal", [0.0] * 5), "reward/mean", [0.0] * 5)
     finding = found(rows)["no_signal"]
-    assert finding.verdict == "failed" and "to 0.000 after step 4" in finding.message
+    assert finding.verdict == "failed"
+    assert "to 0.000 after step 4" in finding.message
     assert "lower grpo.learning_rate" in finding.advice
 
 

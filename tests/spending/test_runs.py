@@ -75,6 +75,16 @@ def test_a_run_shows_what_it_took(runs: Path, capsys: pytest.CaptureFixture[str]
     assert "s of GPU time" in shown["GPU"]
 
 
+def test_a_live_run_shows_what_it_took_up_to_now(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = begin(runs, [steps(1000, every=0.05)])
+    until_step(run, 60)
+    assert entry(runs, run).least.hours < 2 / 3600  # the ledger hears of it every 15 s
+    show_run(run, as_json=False, plot=False)
+    shown = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line.count("  "))
+    assert float(shown["time"].split()[0]) >= 2
+    assert float(shown["cost"].strip().removeprefix("$")) >= 2
+
+
 @pytest.mark.parametrize("budget", [{"max_dollars": 1.5}, {"max_gpu_hours": 0.001}])
 def test_a_run_is_stopped_when_its_budget_is_used_up(runs: Path, budget: dict) -> None:
     run = begin(runs, [steps(1000, every=0.05)], budget=budget)

@@ -34,7 +34,7 @@ def test_without_a_key_every_row_is_kept_offline(runs: Path) -> None:
     assert kept.count(b"groups/with_signal") >= 3
     assert b"sft/loss" in kept
     assert not any(alert["rule"] == "wandb" for alert in run.summary()["alerts"])
-    assert (tracking(run)["mode"], tracking(run)["state"]) == ("offline", "ok")
+    assert (tracking(run)["mode"], tracking(run)["state"]) == ("offline", "recorded")
 
 
 def test_off_starts_nothing(runs: Path) -> None:

@@ -21,7 +21,7 @@ def recorded(home: Path, tracking: str) -> RunDir:
     """A replay that is over and was recorded, and not uploaded."""
     run = create_run(replay_config(tracking={"wandb": tracking}), home)
     StateWriter(run.path).move("finished", "all is done", processes={})
-    write_json(run.path / "tracking.json", {"mode": "offline", "state": "ok", "rows": 3, "uploaded": 0})
+    write_json(run.path / "tracking.json", {"mode": "offline", "state": "recorded", "rows": 3, "uploaded": 0})
     return run
 
 
@@ -37,7 +37,9 @@ def test_a_replay_is_uploaded_only_where_that_was_asked_for(
     wanted, skipped = need_sync(str(home))
     assert ([run.id for run in wanted], [run.id for run in skipped]) == ([asked.id], [played.id])
     assert tracking_notes(played) == []
-    assert tracking_notes(asked) == [f"W&B is offline. To upload it: rl-cli runs sync {asked.id}"]
+    assert tracking_notes(asked) == [
+        f"W&B is offline. To upload it, with a key (WANDB_API_KEY): rl-cli runs sync {asked.id}"
+    ]
 
 
 def test_a_bare_sync_names_the_replays_that_it_skips(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

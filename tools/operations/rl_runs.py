@@ -65,15 +65,15 @@ async def rl_start_training(context: CallContext, watch: bool = False) -> dict[s
     from rl_cli.config.machine import can_train
     from rl_cli.core.settings import ensure_home, home, load_settings
     from rl_cli.runs.launch import start_run, stop_run
+    from rl_cli.runs.start_warnings import start_warnings
     from rl_cli.runs.supervision.tracking_mode import wanted_mode
-    from rl_cli.spending.estimates import budget_warning
 
     config = current_draft(context).config
     if config.backend.name == "trl":
         possible, why_not = can_train(config.profile)
         if not possible:
             raise ToolError("cannot_train_here", f"profile {config.profile} cannot run here: {why_not}")
-    warning = await asyncio.to_thread(budget_warning, config, home(), load_settings())
+    warnings = await asyncio.to_thread(start_warnings, config, home(), load_settings())
     session = context.task_id if context.caller == "chat" else None
     starting = asyncio.ensure_future(asyncio.to_thread(start_run, config, ensure_home(), session=session))
     try:
@@ -94,7 +94,7 @@ async def rl_start_training(context: CallContext, watch: bool = False) -> dict[s
         "total_steps": summary["total_steps"],
         "first_check_seconds": config.health.first_check_seconds,
         "wandb": summary["wandb_url"] or wanted_mode(config.tracking.wandb, config.backend.name),
-        **({"warning": warning} if warning else {}),
+        **({"warning": "; ".join(warnings)} if warnings else {}),
     }
     if not watch:
         return started

@@ -6,7 +6,7 @@ from typing import Any
 
 from environments.policies.operator.fixed_sentences import translated
 from environments.policies.operator.steps import Result, figure, text
-from environments.policies.operator.wording import Voice
+from environments.policies.operator.wording import Voice, shorten
 
 STATES = {
     "created": "已创建",
@@ -200,7 +200,24 @@ def how_to_go_on(run: dict[str, Any], say: Voice) -> str:
             f"Its trainer goes on unwatched. To watch over it again: {command}",
             f"训练进程仍在继续，但无人看管。重新接管：{command}",
         )
+    if _is_worse(run):
+        again = f"rl-cli runs start --config {text(run.get('dir'))}/run.yaml --set grpo.learning_rate=LOWER"
+        return say(
+            f"Its policy is worse than at the start: do not go on from there, but begin again: {again}",
+            f"策略已比开始时更差，不要从检查点继续；请重新开始：{again}",
+        )
     return say(f"To go on from its last good checkpoint: {command}", f"从最后一个好检查点继续：{command}")
+
+
+def _is_worse(run: dict[str, Any]) -> bool:
+    """Whether training destroyed the policy: its reward collapsed, or half of the accuracy is gone."""
+    alerts, known = run.get("alerts"), run.get("eval")
+    told = alerts if isinstance(alerts, list) else []
+    if any(isinstance(alert, dict) and alert.get("rule") == "reward_collapse" for alert in told):
+        return True
+    evaluation = known if isinstance(known, dict) else {}
+    initial, final = figure(evaluation.get("initial")), figure(evaluation.get("final"))
+    return initial is not None and final is not None and initial - final >= 0.1 and final <= initial / 2
 
 
 def logs_line(name: str, say: Voice) -> str:
@@ -295,6 +312,9 @@ def run_lines(rows: list[dict[str, Any]], say: Voice) -> str:
             f"- {run_name(run)} ({text(run.get('environment'))}): {state_name(run, say)}, {step}{accuracy}"
             f"{replay_mark(run, say)}"
         )
+        reason = translated(text(run.get("reason")), say)
+        if reason and run.get("state") in ("failed", "lost"):
+            lines[-1] += say(f": {shorten(reason, 200)}", f"：{shorten(reason, 200)}")
     return "\n".join(lines)
 
 

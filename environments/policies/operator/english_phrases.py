@@ -193,6 +193,7 @@ PHRASES: list[tuple[Act, re.Pattern[str]]] = [
             Act.RUNS,
             r"""
             \b(?:list|show|display|see|what|which|all|my|any|how many)\b.*\b(?:runs|trainings|run history)\b
+            ^(?:which|what) (?:one )?(?:run |training )?(?:has |have )?(?:failed|crashed)\b
             ^(?:runs|history|past runs|recent runs|training history)$
             """,
         ),
@@ -213,6 +214,10 @@ PHRASES: list[tuple[Act, re.Pattern[str]]] = [
             \bstatus\b|\bprogress\b|\beta\b|\bstill running\b|\bany (?:news|update)\b|\bupdate me\b
             \bhow (?:is|are) (?:it|things|everything|that|we|{_RUN})\b|\bhow's (?:it|everything|{_RUN})\b
             \bis (?:it|{_RUN}) (?:still |already |all )?(?:done|finished|running|over|ready|complete|going)\b
+            \b(?:is|was) (?:it|{_RUN}) (?:still )?(?:healthy|fine|all right|doing (?:well|fine|ok(?:ay)?))\b
+            \bhealth (?:of|check)\b|\bhealthy\b
+            \b(?:show|see|list|give|tell|what|which|any|are there)\b.{{0,30}}\b(?:alerts?|warnings?)\b
+            \bwhy (?:did|has|have) .{{0,30}}\b(?:fail|crash|stop|end)(?:ed)?\b
             \bis (?:it|{_RUN}) (?:still )?(?:working|training|alive|ok|stuck|improving)\b
             \b(?:has|did) (?:it|{_RUN}) (?:finish|end|complete|start|fail|crash|stop)
             \bhow (?:long|far|much longer)\b|\bwhen (?:will|is|does) (?:it|{_RUN})\b|\bshould i stop\b

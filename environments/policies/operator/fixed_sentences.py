@@ -51,6 +51,12 @@ SENTENCES = [
             "热启动是有意做得不完美的：它所学的示范解答有一部分提前中断，给 GRPO 留下可学的东西。",
         ),
         (r" ?What GRPO added to it: ([-+]\d+\.\d+) test accuracy\.", r"GRPO 在此之上的增益：测试准确率 \1。"),
+        (r" ?GRPO made it worse: (-\d+\.\d+) test accuracy\.", r"GRPO 使它变差：测试准确率 \1。"),
+        (
+            r"^The reward fell from ([\d.-]+) at the start to ([\d.-]+) at the checkpoint of step (\d+): "
+            r"what was learned is lost there\.$",
+            r"奖励从开始时的 \1 降到第 \3 步检查点的 \2：学到的东西在那里已经丢失。",
+        ),
         (r"There was no warm start \(sft\.steps is 0\)\.", "没有热启动（sft.steps 为 0）。"),
         (
             r"^This run was played from a file: nothing was trained, and no figure here was measured\.$",
@@ -66,7 +72,10 @@ SENTENCES = [
             r"^begins at the beginning: there is no good checkpoint \(attempt (\d+)\)$",
             r"从头开始：没有可用的检查点（第 \1 次）",
         ),
-        (r"^W&B is offline\. To upload it: (rl-cli runs sync .*)$", r"W&B 处于离线状态。要上传：\1"),
+        (
+            r"^W&B is offline\. To upload it, with a key \(WANDB_API_KEY\): (rl-cli runs sync .*)$",
+            r"W&B 处于离线状态。有密钥（WANDB_API_KEY）后上传：\1",
+        ),
     ]
 ]
 

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from typing import Any
 
 from environments.policies.operator import names
-from environments.policies.operator.answers import ENDED, run_lines, state_name, status_text
+from environments.policies.operator.answers import ENDED, run_lines, run_name, state_name, status_text
 from environments.policies.operator.conversation import Conversation
 from environments.policies.operator.intents import Intent, Stop
-from environments.policies.operator.steps import Call, Procedure, Result, must, text
+from environments.policies.operator.steps import Call, Declined, Procedure, Result, must, text
 from environments.policies.operator.wandb_requests import wandb_runs
 from environments.policies.operator.watching import follow, results_text
 from environments.policies.operator.wording import Voice, shorten
+
+ASKS_WHICH_FAILED = re.compile(
+    r"\b(?:fail(?:ed|ing|ures?)?|crash(?:ed|es)?|broken|lost)\b|失败|崩溃|失联", re.IGNORECASE
+)
+ASKS_WHY_FAILED = re.compile(
+    r"\bwhy\b.*\b(?:fail|crash)(?:ed)?\b|为(?:什么|何).*(?:失败|崩溃)", re.IGNORECASE
+)
+ASKS_FOR_ALERTS = re.compile(r"\b(?:alerts?|warnings?|healthy)\b|警报|健康", re.IGNORECASE)
+BROKEN = ("failed", "lost")
+"""States of runs that did not do what they were started for."""
+
+
+def _look_at(run_id: str | None, say: Voice) -> Call:
+    return Call(
+        "rl_check_status", {"run_id": run_id, "wait": False}, say("Looking at the run.", "查看运行状态。")
+    )
 
 
 def _run_named(subject: str, say: Voice) -> Generator[Call, Result, str | None]:
@@ -32,12 +49,28 @@ def _run_named(subject: str, say: Voice) -> Generator[Call, Result, str | None]:
 
 def status(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:
     run_id = yield from _run_named(intent.subject, say)
-    found = yield from must(
-        Call(
-            "rl_check_status", {"run_id": run_id, "wait": False}, say("Looking at the run.", "查看运行状态。")
-        )
+    found = yield from must(_look_at(run_id, say))
+    told = status_text(found, say)
+    run = found.section("run")
+    if ASKS_WHY_FAILED.search(intent.subject) and run.get("state") not in BROKEN:
+        told = say(f"{run_name(run)} did not fail.\n", f"{run_name(run)} 没有失败。\n") + told
+        if run_id is None:
+            told += yield from _newest_failure(say)
+    elif ASKS_FOR_ALERTS.search(intent.subject) and not found.rows("alerts"):
+        told += "\n" + say("It has raised no alert.", "它没有发出警报。")
+    return told
+
+
+def _newest_failure(say: Voice) -> Generator[Call, Result, str]:
+    """Why the newest run that failed did, "" where none has."""
+    look = Call("rl_list_runs", {}, say("Looking up which run failed.", "查看哪个运行失败了。"))
+    listing = yield from must(look)
+    failed = [row for row in listing.rows("runs") if row.get("state") in BROKEN]
+    return (
+        say("\nThe newest one that did:\n", "\n最近失败的运行：\n") + run_lines(failed[:1], say)
+        if failed
+        else ""
     )
-    return status_text(found, say)
 
 
 def keep_watching(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:
@@ -49,17 +82,30 @@ def keep_watching(intent: Intent, say: Voice, conversation: Conversation) -> Pro
             none = say("This conversation has started no run.", "这次对话没有启动任何运行。")
             return none if not active else none + _these_go_on(active, say)
         if not active:
-            return say(
-                "No run is going on, so there is nothing to watch. To go on with one that has ended, say: "
-                "resume the run",
-                "没有正在进行的运行，没有可观察的。要继续已经结束的运行，请说：恢复训练",
-            )
+            return (yield from _newest_ended(say))
         run_id = text(active[0].get("id"))
     line = say(
         f"I wait for the next check of {run_id}, an alert or the end.",
         f"等待 {run_id} 的下一次检查、警报或结束。",
     )
     return (yield from follow(run_id, say, line, [], exists=known))
+
+
+def _newest_ended(say: Voice) -> Procedure:
+    """Who waits for the end of a run when none goes on is told of the end that there was."""
+    none = say("No run is going on.", "没有正在进行的运行。")
+    listing = yield from must(Call("rl_list_runs", {}, say("Looking up the newest run.", "查看最新的运行。")))
+    newest = next((row for row in listing.rows("runs") if text(row.get("id"))), None)
+    if newest is None:
+        return Declined(none)
+    found = yield from must(_look_at(text(newest["id"]), say))
+    ended, state = text(newest.get("ended"))[:19].replace("T", " "), newest.get("state")
+    at = say(f" at {ended} UTC", f"于 {ended} UTC ") if ended else ""
+    head = say(f"{none} The newest one ended{at}:", f"{none}最新的运行{at}已结束：")
+    told = f"{head}\n{status_text(found, say)}"
+    if state in (*BROKEN, "stopped"):
+        told += "\n" + say("To have me go on with it, say: resume the run", "要我继续训练它，请说：恢复训练")
+    return Declined(told) if state in BROKEN else told
 
 
 def results(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:
@@ -75,6 +121,11 @@ def list_runs(intent: Intent, say: Voice, conversation: Conversation) -> Procedu
     rows = listing.rows("runs")
     if not rows:
         return say("There are no runs yet.", "还没有任何运行。")
+    if ASKS_WHICH_FAILED.search(intent.subject):
+        failed = [row for row in rows if row.get("state") in BROKEN]
+        if not failed:
+            return say("None of the runs has failed.", "没有失败的运行。")
+        return say("Runs that failed, newest first:\n", "失败的运行（从新到旧）：\n") + run_lines(failed, say)
     return say("Runs, newest first:\n", "运行（从新到旧）：\n") + run_lines(rows, say)
 
 

@@ -231,4 +231,4 @@ READ_ONLY: dict[Act, type[Intent]] = {
     Act.HOW: HowToTrain,
     Act.TRAIN_MENTION: HowToTrain,
 }
-NAMED = (Best, Describe, TestInference, Status, Watch, Results)
+NAMED = (Best, Describe, TestInference, Status, Watch, Results, ListRuns)

@@ -54,6 +54,8 @@ def watch(started: Result, say: Voice, notes: list[str]) -> Procedure:
         f"Run {run_id} is started. I wait for {soon}, an alert or the end.",
         f"运行 {run_id} 已启动。等待{soon}、警报或结束。",
     )
+    if warning := text(started.data.get("warning")):
+        line += "\n" + say(f"Warning: {warning}", f"警告：{warning}")
     return (yield from follow(run_id, say, line, notes))
 
 

@@ -39,7 +39,7 @@ CURVES = (
 )
 ALWAYS = ("reward/mean",)
 WHEN_NOT_ZERO = ("rollouts/errors", "kl", "clip/share")
-DIGITS = 3
+DIGITS = 4
 """Of an accuracy, after the point: one problem of 400 is 0.0025."""
 MEANING = {
     "untrained": "the model before any training",

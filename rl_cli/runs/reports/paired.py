@@ -40,7 +40,7 @@ class Paired:
         p = f"{self.p:.2g}" if self.p > 1e-16 else "below 1e-16"
         return (
             f"Of {self.n} problems {self.gained} are newly right and {self.lost} newly wrong: difference "
-            f"{signed(self.difference, 3)}, 95 % interval {signed(self.low, 3)} to {signed(self.high, 3)}; "
+            f"{signed(self.difference, 4)}, 95 % interval {signed(self.low, 4)} to {signed(self.high, 4)}; "
             f"p = {p} (exact McNemar test on the same problems)."
         ).replace("p = below", "p below")
 

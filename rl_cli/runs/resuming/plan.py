@@ -14,6 +14,8 @@ from rl_cli.core.files import read_jsonl
 from rl_cli.core.settings import load_settings
 from rl_cli.runs.attempts import with_changes
 from rl_cli.runs.checkpoints import all_checkpoints
+from rl_cli.runs.outcome import what_is_lost
+from rl_cli.runs.progress import progress_of
 from rl_cli.runs.retention import first_not_finite, grpo_rows
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import State, attempt_seconds, is_over
@@ -138,6 +140,9 @@ def make_plan(run: RunDir, state: State, changes: Mapping[str, Any]) -> tuple[Pl
             f"the figures of step {broken:.0f} were no numbers, and with nothing changed they may be again: "
             "--set grpo.learning_rate=LOWER"
         )
+    if checkpoint and config.backend.name != "replay" and (lost := what_is_lost(progress_of(run), step)):
+        again = f"rl-cli runs start --config {shlex.quote(str(run.path / 'run.yaml'))}"
+        notes.append(f"{lost}; better begin again: {again} --set grpo.learning_rate=LOWER")
     took = attempt_seconds(state) if state.get("processes") else 0.0
     seconds = (state.get("seconds_before") or 0.0) + max(0.0, took or 0.0)
     path = checkpoint[1] if checkpoint else None

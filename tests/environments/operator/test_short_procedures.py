@@ -225,7 +225,7 @@ def test_an_unknown_environment_is_said_once_and_counts_as_not_done() -> None:
 def test_chinese_answers_translate_the_fixed_sentences() -> None:
     notes = [
         f"{NOTE} What GRPO added to it: +0.5950 test accuracy.",
-        f"W&B is offline. To upload it: rl-cli runs sync {RUN_ID}",
+        f"W&B is offline. To upload it, with a key (WANDB_API_KEY): rl-cli runs sync {RUN_ID}",
     ]
     done = run(state="finished", reason="all 40 steps done", step=40, eval=EVAL)
     results = Tools()._rl_get_results(None) | {"run": done, "notes": notes}
@@ -233,7 +233,7 @@ def test_chinese_answers_translate_the_fixed_sentences() -> None:
     assert "原因：40 步全部完成" in answer
     assert "热启动是有意做得不完美的" in answer
     assert "测试准确率 +0.5950" in answer
-    assert f"W&B 处于离线状态。要上传：rl-cli runs sync {RUN_ID}" in answer
+    assert f"W&B 处于离线状态。有密钥（WANDB_API_KEY）后上传：rl-cli runs sync {RUN_ID}" in answer
     assert "all 40 steps done" in play("results", Tools(answers={"rl_get_results": results})).answer
 
 
@@ -243,6 +243,48 @@ def test_list_runs() -> None:
         in play("list runs", Tools(runs=[ONE])).answer
     )
     assert play("list runs", Tools()).answer == "There are no runs yet."
+
+
+FAILED = run(id="20260103-000004-gsm8k-mini", state="failed", reason="diverged: loss is NaN at grpo step 7")
+
+
+@pytest.mark.parametrize("asked", ["which runs failed?", "what runs have crashed?", "哪些运行失败了？"])
+def test_which_runs_failed_lists_those_with_their_reasons(asked: str) -> None:
+    answer = play(asked, Tools(runs=[ONE, FAILED])).answer
+    assert FAILED["id"] in answer
+    assert "diverged: loss is NaN" in answer
+    assert ONE["id"] not in answer
+
+
+def test_a_question_why_a_run_failed_that_did_not_says_so_and_tells_of_the_one_that_did() -> None:
+    tools = Tools(checks=[check("now", state="finished", step=40)], runs=[ONE, FAILED])
+    answer = play("why did the last run fail?", tools).answer
+    assert "did not fail" in answer
+    assert "diverged: loss is NaN" in answer
+
+
+@pytest.mark.parametrize("asked", ["is the run healthy?", "show me the alerts of the last run"])
+def test_the_health_of_a_run_is_its_status_with_its_alerts(asked: str) -> None:
+    alert = {"rule": "clipped", "message": "80% were cut off", "action": "raise it"}
+    assert "80% were cut off" in play(asked, Tools(checks=[check("now", [alert])])).answer
+    assert "no alert" in play(asked, Tools(checks=[check("now")])).answer
+
+
+@pytest.mark.parametrize(("state", "declined"), [("failed", True), ("finished", False)])
+def test_who_asks_to_be_told_of_an_end_that_was_is_told_of_it(state: str, declined: bool) -> None:
+    tools = Tools(checks=[check("now", state=state, reason="loss is NaN")], runs=[run(state=state)])
+    played = play("tell me when it is done or goes wrong", tools)
+    assert played.answer.startswith("No run is going on. The newest one ended")
+    assert "loss is NaN" in played.answer
+    assert played.declined is declined
+
+
+def test_a_policy_that_was_destroyed_is_not_gone_on_from() -> None:
+    alert = {"rule": "reward_collapse", "message": "reward fell from 0.25 to 0", "action": "lower the rate"}
+    status_ = check("now", [alert], state="failed", reason="no signal")
+    answer = play("status", Tools(checks=[status_])).answer
+    assert "begin again" in answer
+    assert "runs resume" not in answer
 
 
 def test_inference_test_without_training() -> None:

@@ -95,7 +95,7 @@ def test_markdown_holds_hostile_text_as_text(home: Path) -> None:
     rows = [line for line in outside.splitlines() if line.startswith("|")]
     cells = {len(re.findall(r"(?<!\\)\|", line)) for line in rows}
     assert cells <= {3, 4, 5, 6, 7}
-    for told in ("| Reward, mean | ▁", "## Alerts", "Its file plays a test accuracy of 0.223, then 0.808."):
+    for told in ("| Reward, mean | ▁", "## Alerts", "Its file plays a test accuracy of 0.2225, then 0.8075."):
         assert told in text
 
 
@@ -204,7 +204,7 @@ def test_the_page_says_what_happened(home: Path) -> None:
     page = write_report(finished_run(home)).read_text("utf-8")
     for text in (
         "Replay, nothing was trained: finished at step",
-        "Its file plays a test accuracy of 0.223, then 0.808.",
+        "Its file plays a test accuracy of 0.2225, then 0.8075.",
         "deliberately imperfect",
         "nothing was trained",
         "Reward, mean",
@@ -241,7 +241,8 @@ def test_the_page_of_a_trained_run_says_how_to_read_load_and_repeat_it(home: Pat
         run.append_metrics("grpo", step, loss=0.1, tokens=3000 * step, **{"seconds/step": 0.5})
     run.append_event("warm_start", source="cache", steps=300, gate=0.5390625, note="Imperfect.")
     run.append_event("decision", by="assistant", what="goes on", reason="reward 0.7421875 rises")
-    write_json(run.path / "tracking.json", {"mode": "offline", "state": "ok", "rows": 40, "uploaded": 0})
+    known = {"mode": "offline", "state": "recorded", "rows": 40, "uploaded": 0}
+    write_json(run.path / "tracking.json", known)
     run.append_sample(step=1, task_id="t", prompt="1 + 1?", completion="2", expected=2, reward=1.0)
     run.append_sample(step=1, task_id="t", prompt="1 + 1?", completion="3", expected=2, reward=0.0)
     for step, accuracy, which in ((30, 0.845, "best"), (60, 0.8625, "final"), (0, 0.29, "initial")):
@@ -257,7 +258,7 @@ def test_the_page_of_a_trained_run_says_how_to_read_load_and_repeat_it(home: Pat
     write_json(run.path / "state.json", {**run.state(), **changes, "ended": run.state()["created"]})
     page = write_report(run).read_text("utf-8")
     for text in (
-        "Test accuracy went from 0.290 to 0.863 (+0.573) on 400 problems",
+        "Test accuracy went from 0.2900 to 0.8625 (+0.5725) on 400 problems",
         "where GRPO ended, step 60",
         "Newcombe",
         f"from_pretrained(&#x27;{run.path}/checkpoints/step-30&#x27;)",
@@ -272,7 +273,7 @@ def test_the_page_of_a_trained_run_says_how_to_read_load_and_repeat_it(home: Pat
         ">wrong<",
         "checkpoints/step-30/</td><td class='number'>1,500",
         "offline: 40 rows recorded",
-        f"To upload it: rl-cli runs sync {run.id}",
+        f"To upload it, with a key (WANDB_API_KEY): rl-cli runs sync {run.id}",
     ):
         assert text in page, text
     assert page.count("1 + 1?") == 1
