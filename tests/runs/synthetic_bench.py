@@ -26,6 +26,11 @@ def delay(kind: str, seed: int) -> int | None:
     return None
 
 
+def redrawn(kind: str, seed: int) -> int:
+    """Runs in which the failure could not be seen, and that were passed over for the one that is tried."""
+    return failing(kind, seed).redrawn
+
+
 def alarms(seed: int) -> list[str]:
     """What is said about a healthy run, of whatever severity, after the gate."""
     gate, said = AlertGate(20), list[str]()
@@ -53,10 +58,16 @@ def seconds_per_check(steps: int) -> float:
     return (time.process_time() - began) / 20
 
 
-def table(found: Mapping[str, Sequence[int | None]]) -> None:
-    """Prints, for each kind, the share that was found and how many checks after its data."""
-    print(f"\n{'failure':<20} {'found':>6} {'median':>7} {'latest':>7}   (checks after its data)")
+def table(found: Mapping[str, Sequence[int | None]], redraws: Mapping[str, Sequence[int]]) -> None:
+    """Prints, for each kind, the share that was found, how many checks after its data, and what it is a share
+    of: runs in which the failure cannot be seen were passed over, and counted by `redrawn`."""
+    print(f"\n{'failure':<20} {'found':>6} {'median':>7} {'latest':>7} {'redrawn':>8}")
     for kind, delays in found.items():
         known = [d for d in delays if d is not None]
-        late = f"{median(known):>7.0f} {max(known):>7}" if known else ""
-        print(f"{kind:<20} {len(known) / len(delays):>6.0%} {late}")
+        late = f"{median(known):>7.0f} {max(known):>7}" if known else f"{'':>7} {'':>7}"
+        passed_over = sum(redraws[kind]) / (sum(redraws[kind]) + len(delays))
+        print(f"{kind:<20} {len(known) / len(delays):>6.0%} {late} {passed_over:>8.0%}")
+    print("found: of the failures that can be seen. median, latest: checks after the failure's data.")
+    print(
+        "redrawn: share of all drawn runs that were passed over, since nobody would see the failure in them."
+    )

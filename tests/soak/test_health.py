@@ -10,7 +10,7 @@ import pytest
 
 from rl_cli.runs.synthetic.failures import FAILURES, HARD
 from tests.runs import textbook_runs
-from tests.runs.synthetic_bench import alarms, delay, most_likely_below, seconds_per_check, table
+from tests.runs.synthetic_bench import alarms, delay, most_likely_below, redrawn, seconds_per_check, table
 
 SEEDS = range(840_000, 840_100)
 """Others than the rules were tuned on."""
@@ -28,7 +28,7 @@ def _all(function: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
 def test_each_failure_is_found_and_healthy_runs_are_left_alone() -> None:
     found = {kind: _all(delay, [kind] * len(SEEDS), SEEDS) for kind in FAILURES}
     said = _all(alarms, HEALTHY)
-    table(found)
+    table(found, {kind: _all(redrawn, [kind] * len(SEEDS), SEEDS) for kind in FAILURES})
     loud = {seed: alarms for seed, alarms in zip(HEALTHY, said, strict=True) if alarms}
     bound = most_likely_below(len(loud), len(HEALTHY))
     print(f"healthy: {len(loud)} of {len(HEALTHY)} alarmed (95 %: below {bound:.2%}): {loud}")

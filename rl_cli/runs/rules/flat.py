@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from statistics import fmean
 
 from rl_cli.runs.curves import SMOOTH, Curve
-from rl_cli.runs.rules.levels import HISTORY, better, drift, whole_range
+from rl_cli.runs.rules.levels import FULL, HISTORY, better, drift, nearly_full, whole_range
 from rl_cli.runs.rules.view import Finding, View
 
 ENOUGH = 0.6
@@ -29,8 +29,6 @@ CERTAIN = 1.4
 """... by so many standard errors, ..."""
 KNOWN = 0.12
 """... which are at most this share of that: else nobody can tell."""
-FULL = 0.8
-"""Reward or accuracy from which there is little left to gain."""
 GAIN_NOISE = 1.2
 """A gain of fewer standard errors is none, ..."""
 GAIN_LEAST = 0.03
@@ -47,7 +45,7 @@ def no_gain(view: View) -> Iterator[Finding]:
     least = max(GAIN_NOISE * error, GAIN_LEAST * max(abs(first), whole_range(rewards)))
     if last - first > least or middle - first > max(1.5 * error, least):
         return
-    if not _full(first, rewards) and not better(view.validations.last(HISTORY)):
+    if not nearly_full(first, rewards) and not better(view.validations.last(HISTORY)):
         what = f"no gain after {done} steps: reward {first:.3f} at first, {last:.3f} now"
         advice = "stop; try another learning rate, larger groups or easier tasks"
         evidence = {"first": first, "last": last, "step": rewards.steps[-1]}
@@ -73,7 +71,7 @@ def reward_plateau(view: View) -> Iterator[Finding]:
         rose = now - began > error / KNOWN
         least = min(STILL, _still_rising(done / planned, share)) * (now - began)
         still = last - first + CERTAIN * error < least
-        solved = _full(now, rewards) or (accuracies and accuracies[-1] >= FULL)
+        solved = nearly_full(now, rewards) or (accuracies and accuracies[-1] >= FULL)
         if rose and still and not solved:
             what = f"reward has stood at about {now:.3f} for {count} steps"
             advice = "stop, or go on with harder tasks, larger groups or another learning rate"
@@ -105,9 +103,3 @@ def _thirds(curve: Curve, count: int) -> tuple[tuple[float, float, float], list[
 def _error(values: list[float]) -> float:
     """The standard error of the difference of two of those means."""
     return drift(values) * math.sqrt(2 * SMOOTH / (len(values) // 3))
-
-
-def _full(level: float, curve: Curve) -> bool:
-    """Whether there is little left to gain, for a reward between 0 (or -1) and 1."""
-    whole = whole_range(curve)
-    return whole > 0 and level >= 1 - (1 - FULL) * whole

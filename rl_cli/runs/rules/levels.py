@@ -16,6 +16,8 @@ WINDOW = 5
 """Points that a level is the median of."""
 HISTORY = 200
 """Points that a trend is looked for in, at most."""
+FULL = 0.8
+"""Reward or accuracy from which there is little left to gain."""
 USUAL_NOISE, NOISE_COUNT = 0.04, 4
 MOST_NOISE = 0.065
 """Accuracies are not taken to scatter by more: on 64 problems they do."""
@@ -79,6 +81,12 @@ def whole_range(curve: Curve) -> float:
     if best is None or lowest is None or best[1] > 1 or lowest[1] < -1:
         return 0.0
     return 1.0 if lowest[1] >= 0 else 2.0
+
+
+def nearly_full(level: float, curve: Curve) -> bool:
+    """Whether there is little left to gain, for a reward between 0 (or -1) and 1."""
+    whole = whole_range(curve)
+    return whole > 0 and level >= 1 - (1 - FULL) * whole
 
 
 def accuracy_noise(values: Sequence[float]) -> float:

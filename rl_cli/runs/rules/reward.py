@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from statistics import fmean
 
 from rl_cli.runs.curves import SMOOTH
@@ -15,7 +15,12 @@ from rl_cli.runs.rules.view import Finding, View
 
 BEGIN_AGAIN = "stop, and begin again with a lower grpo.learning_rate: what was learned is lost"
 FALL_NOISE = 8.0
-"""Standard deviations of a level, below the best one: the best of many is high by chance."""
+"""Standard deviations of a level, below the best one: the best of many is high by chance, but not for long.
+A fall that is held for more than 2 SMOOTH steps needs less, ..."""
+HELD = (30, 40, 60, 80)
+"""... and is looked for in so many, ..."""
+HELD_LESS = 2.0
+"""... by as many times as it is longer, at most by this."""
 FALL_ERRORS = 3.8
 """Standard errors that validations are below their best two: the best of many are high by chance."""
 AFTER = 8
@@ -33,15 +38,13 @@ def reward_collapse(view: View) -> Iterator[Finding]:
     if (fall := _collapse(view)) is None:
         return
     before, now, step = fall
-    what = (
-        f"reward fell from {before:.3f} to {now:.3f} after step {step}, and no group has carried signal since"
-    )
+    what = f"reward fell from {before:.3f} to {now:.3f} after step {step}; no group carried signal since"
     evidence = {"before": before, "last": now, "fell_after": step, "step": view.grpo.steps.steps[-1]}
     yield Finding("reward_collapse", what, BEGIN_AGAIN, evidence=evidence, severity="critical")
 
 
 def no_signal(view: View) -> Iterator[Finding]:
-    """`stops.no_signal`, with its cause where the reward was there before: other tasks would not help then."""
+    """`stops.no_signal`, with its cause where the reward was there before: other tasks would not help."""
     fall = _collapse(view)
     for finding in stops.no_signal(view):
         if fall is None or finding.verdict != "failed":
@@ -70,7 +73,7 @@ def _collapse(view: View) -> tuple[float, float, int] | None:
 
 
 def _steps_without_signal(view: View) -> int:
-    """The newest steps in a row in which no group carried signal; where that is not logged, equal rewards tell."""
+    """How many of the newest steps: no group's rewards differed, or, where that is not logged, none did."""
     shares = view.grpo.by_name.get("groups/with_signal")
     values = shares.last(HISTORY) if shares else view.grpo["reward/std"].last(HISTORY)
     least = 0.0 if shares else stops.EQUAL
@@ -78,21 +81,34 @@ def _steps_without_signal(view: View) -> int:
 
 
 def reward_falling(view: View) -> Iterator[Finding]:
-    """Both halves of the newest steps (the more, the longer the run) are well below the best level."""
+    """All parts of the newest steps are well below the best level; if they are many, by less."""
     rewards = view.grpo["reward/mean"]
-    best, recent = rewards.highest(), rewards.last(max(WINDOW, min(2 * SMOOTH, len(rewards) // 8)))
-    if best is None or not recent or len(rewards) < 3 * WINDOW:
+    best, newest = rewards.highest(), max(WINDOW, min(2 * SMOOTH, len(rewards) // 8))
+    if best is None or len(rewards) < 3 * WINDOW:
         return
-    half = len(recent) // 2
-    last = max(fmean(recent[:half]), fmean(recent[half:]))
-    fell = best[1] - last
-    if fell <= view.limits.alerts.reward_drop * scale(rewards):
-        return
-    if fell > FALL_NOISE * drift(rewards.until(best[0], HISTORY)):
-        what = f"reward fell from {best[1]:.3f} (around step {best[0]}) to {last:.3f}"
-        advice = "stop and go back to the best checkpoint; a lower learning rate helps"
-        evidence = {"best": best[1], "best_step": best[0], "last": last, "step": rewards.steps[-1]}
-        yield Finding("reward_falling", what, advice, evidence=evidence)
+    least, noise = view.limits.alerts.reward_drop * scale(rewards), math.nan
+    for steps in (newest, *HELD):
+        recent = rewards.last(steps)
+        parts = max(2, steps // SMOOTH)
+        if len(recent) < parts or steps + SMOOTH > len(rewards):
+            return
+        last = _highest_part(recent, parts)
+        if best[1] - last <= least:
+            continue
+        noise = drift(rewards.until(best[0], HISTORY)) if math.isnan(noise) else noise
+        longer = min(HELD_LESS, max(1.0, steps / (2 * SMOOTH)))
+        if best[1] - last > FALL_NOISE * noise / longer:
+            what = f"reward fell from {best[1]:.3f} (around step {best[0]}) to {last:.3f}"
+            advice = "stop and go back to the best checkpoint; a lower learning rate helps"
+            evidence = {"best": best[1], "best_step": best[0], "last": last, "step": rewards.steps[-1]}
+            yield Finding("reward_falling", what, advice, evidence=evidence)
+            return
+
+
+def _highest_part(values: Sequence[float], parts: int) -> float:
+    """The highest of the means of so many parts, in order."""
+    bounds = [i * len(values) // parts for i in range(parts + 1)]
+    return max(fmean(values[start:end]) for start, end in pairwise(bounds))
 
 
 def validation_falling(view: View) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from statistics import fmean, median
 from typing import Any
 
 from rl_cli.runs.curves import Curve
-from rl_cli.runs.rules.levels import WINDOW, level, rise, scatter
+from rl_cli.runs.rules.levels import WINDOW, level, nearly_full, rise, scatter
 from rl_cli.runs.rules.view import Finding, Row, View
 
 ERRORS = "rollouts/errors/"
@@ -50,9 +50,11 @@ def rollout_errors(view: View) -> Iterator[Finding]:
 
 
 def low_signal(view: View) -> Iterator[Finding]:
-    curve = view.grpo["groups/with_signal"]
-    share = level(curve)
-    if share is not None and 0 < share < 0.1:
+    """Few groups carry signal, though the tasks are not solved: near the end of a good run few can."""
+    curve, rewards = view.grpo["groups/with_signal"], view.grpo["reward/mean"]
+    share, reward = level(curve), level(rewards)
+    solved = reward is not None and nearly_full(reward, rewards)
+    if share is not None and 0 < share < 0.1 and not solved:
         what = f"only {share:.0%} of the groups carry signal"
         advice = "larger groups, or tasks that are solved sometimes but not always"
         evidence = {"share": share, "step": curve.steps[-1]}

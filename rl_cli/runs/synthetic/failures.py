@@ -3,7 +3,8 @@
 `failing(kind, seed)` is `healthy(seed)` with one thing that goes wrong from some step on; `checks(run)` gives
 the views that the rules see, one for each row and each heartbeat. Used by the tests and by whoever tunes a
 rule: it must not be tuned to please one. A failure is one that a person sees in the curve: where the scatter
-of a run hides it, or the run has no room for it, another run is taken.
+of a run hides it, or the run has no room for it, another run is taken, so that a share of found ones is one
+of failures that can be seen. `redrawn` says how many runs were passed over.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def failing(kind: str, seed: int) -> SyntheticRun:
             FAILURES[kind][1](run)
         except Unseen:
             continue
-        run.seed = seed
+        run.seed, run.redrawn = seed, attempt
         return run
     raise AssertionError
 
@@ -278,6 +279,12 @@ def _to(
     return change
 
 
+def _few_signal(run: SyntheticRun) -> None:
+    """Few groups carry signal long before the tasks are solved."""
+    _need(run.level[-1] < 0.7)
+    _to("groups/with_signal", 0.01, 0.07, 1, 30)(run)
+
+
 def _longer(low: float, high: float) -> Callable[[SyntheticRun], None]:
     change = _to("completion/mean_tokens", low, high, 5, 30, times=True)
 
@@ -294,7 +301,7 @@ FAILURES: dict[str, tuple[set[str], Callable[[SyntheticRun], None]]] = {
     "dead": ({"dead"}, _cut("dead")),
     "stalled": ({"stalled"}, _cut("stalled")),
     "no_signal": ({"no_signal", "solved"}, _no_signal),
-    "low_signal": ({"low_signal"}, _to("groups/with_signal", 0.01, 0.07, 1, 30)),
+    "low_signal": ({"low_signal"}, _few_signal),
     "throughput_drop": ({"slow"}, _to("seconds/step", 3.5, 10, 1, 20, times=True)),
     "reward_plateau": ({"reward_plateau", "no_gain"}, _plateau),
     "no_gain": ({"no_gain"}, _no_gain),

@@ -69,6 +69,8 @@ class SyntheticRun:
     """Free disk, and memory, at each row."""
     kind: str | None = None
     """What goes wrong; None: nothing."""
+    redrawn: int = 0
+    """Runs that were passed over for this one: nobody would have seen the failure in them."""
     begins: int = 0
     """Index of the row at which the failure is in the data."""
     ends: str | None = None
@@ -186,7 +188,7 @@ def _rewards(
         row["reward/mean"] = low + (high - low) * mean
         row["reward/std"] = (high - low) * spread * abs(1 + 0.08 * rng.gauss(0, 1))
         mixed = 1 - mean**group - (1 - mean) ** group if not graded else 0.95
-        row["groups/with_signal"] = min(1.0, max(0.15, mixed * rng.uniform(0.6, 1.0)))
+        row["groups/with_signal"] = min(1.0, max(0.15 if p < 0.75 else 0.02, mixed * rng.uniform(0.6, 1.0)))
         row["reward/parts/correct"] = mean
         row["reward/parts/format"] = min(
             1.0, formatted + (1 - formatted) * i / len(rows) + rng.gauss(0, 0.02)
