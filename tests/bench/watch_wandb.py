@@ -126,7 +126,11 @@ def measure(steps: int, seconds: float, home: Path) -> dict[str, Any]:
             taken.look(root)
             if read_after is None and _state(run) == "running":
                 read_after, read_cpu = time.monotonic() - began, cpu_seconds(root)
-            elif read_after and time.monotonic() - began > read_after + len(best) * seconds / ANSWERS:
+            elif (
+                read_after
+                and len(best) < ANSWERS
+                and time.monotonic() - began > read_after + len(best) * seconds / ANSWERS
+            ):
                 best.append(progress_of(run).grpo["reward/mean"].best())
             time.sleep(SAMPLE_SECONDS)
         seen = cpu_seconds(root)
