@@ -146,7 +146,7 @@ def progress_line(event: dict[str, Any]) -> str | None:
         between = ". " if note[:1].isupper() else ", "
         return f"warm start: {between.join(part for part in (known, note) if part) or 'played'}"
     if kind == "alert":
-        return f"alert ({event.get('rule')}): {event.get('message')}"
+        return one_line(f"alert ({event.get('rule')}): {event.get('message')}", 600)
     if kind == "decision" and "why" in event:  # of a check that the conversation does not see
         what = one_line(str(event.get("what")), 40)
         return f"decision ({one_line(str(event.get('by')), 60)}): {what}, {event.get('reason')}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -47,11 +47,25 @@ def clean_command(
         print_json({"items": items, "bytes": total, "removed": yes, "problems": problems})
     else:
         rows = [[one.kind, one.run or "-", one.what, _size(one.bytes)] for one in found]
-        print_table(["left behind", "run", "what", "size"], rows, empty="nothing is left behind")
+        heads = ["to remove" if named else "left behind", "run", "what", "size"]
+        print_table(heads, rows, empty="nothing is left behind")
+        for run in named.values() if not yes else ():
+            if warning := _only_copy(run):
+                say(f"warning: {warning}")
         if found:
             say(f"{'freed' if yes else 'would free'} {_size(total)}" + ("" if yes else "; --yes removes it"))
     if problems:
         raise WorkFailed("not all of it could be removed: " + "; ".join(problems))
+
+
+def _only_copy(run: Any) -> str | None:
+    """That a run is nowhere else; None where W&B has it, or nothing was trained."""
+    from rl_cli.runs.tracking_file import read_tracking
+
+    tracking = read_tracking(run) or {}
+    if run.state().get("backend") != "trl" or tracking.get("state") == "done":
+        return None
+    return f"{run.id} ({run.state()['state']}) was not uploaded: this is the only copy"
 
 
 def _seconds(text: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rl_cli.cli.output import cell, print_fields, print_json, say
+from rl_cli.core.cuts import one_line
 
 
 def show_run(run: Any, as_json: bool, plot: bool | None = None) -> None:
@@ -55,7 +56,8 @@ def show_run(run: Any, as_json: bool, plot: bool | None = None) -> None:
         settled = alert.get("settled")
         parts = (alert["rule"], alert.get("severity"), earlier, settled and "settled")
         kind = ", ".join(map(str, filter(None, parts)))
-        say(f"\nalert ({kind}): {alert['message']}\n  {settled or alert['action']}")
+        told, proposed = one_line(str(alert["message"]), 600), one_line(str(settled or alert["action"]), 600)
+        say(f"\nalert ({kind}): {told}\n  {proposed}")
     if plots_wanted(plot):
         print_plots([run])
 

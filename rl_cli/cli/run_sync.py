@@ -35,8 +35,6 @@ def sync_command(
     from rl_cli.runs.supervision.tracking_mode import has_key
     from rl_cli.tracking.sync import need_sync, sync_run
 
-    if not has_key():
-        raise BadUsage("there is no W&B key", "set WANDB_API_KEY, or run `wandb login`")
     if runs:
         chosen = [find_run(home(), text) for text in runs]
     else:
@@ -44,6 +42,8 @@ def sync_command(
         if played:
             names = ", ".join(run.id for run in played)
             print(f"skipped, because replays are uploaded only when they are named: {names}", file=sys.stderr)
+    if chosen and not has_key():
+        raise BadUsage("there is no W&B key", "set WANDB_API_KEY, or run `wandb login`")
     done: list[Synced] = []
     for run in chosen:
         done.append(sync_run(run, told=lambda line: print(line, file=sys.stderr)))

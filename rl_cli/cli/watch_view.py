@@ -190,7 +190,7 @@ def _about(seconds: float) -> str:
 
 def _moment(when: float, now: float) -> str:
     if when <= now:
-        return "due: a chat or rl-cli monitor makes it"
+        return "now: a chat or rl-cli monitor makes it"
     return f"in {duration(when - now)}, at {_clock(when)}"
 
 
