@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rl_cli.runs.curves import Curve, Curves
+from rl_cli.runs.curves import Curve, Curves, as_number
 from rl_cli.runs.progress import Progress
 
 points = st.lists(st.tuples(st.integers(0, 40), st.floats(allow_nan=True, allow_infinity=True)))
@@ -28,6 +29,18 @@ def test_what_was_logged_last_counts(logged: list[tuple[int, float]]) -> None:
     if best:
         assert best[1] == max(finite.values())
         assert best[0] == min(s for s, v in finite.items() if v == best[1])
+
+
+@pytest.mark.parametrize("text", ["NaN", "nan", "NAN", "inf", "-inf", "Infinity", "-INFINITY", "+Inf"])
+def test_a_figure_that_is_not_finite_is_one_however_it_is_written(text: str) -> None:
+    value = as_number(text)
+    assert value is not None
+    assert not math.isfinite(value)
+    assert (value < 0) == text.startswith("-")
+
+
+def test_a_text_is_no_figure() -> None:
+    assert [as_number(text) for text in ("", "infinite", "1.5", "none", "nan ")] == [None] * 5
 
 
 def test_a_figure_that_is_not_finite_is_remembered_until_its_step_is_done_again() -> None:

@@ -9,7 +9,7 @@ from statistics import fmean, median
 from typing import Any
 
 from rl_cli.runs.curves import Curve
-from rl_cli.runs.rules.levels import WINDOW, level, nearly_full, rise, scatter
+from rl_cli.runs.rules.levels import FULL, WINDOW, level, nearly_full, rise, scatter
 from rl_cli.runs.rules.view import Finding, Row, View
 
 ERRORS = "rollouts/errors/"
@@ -54,6 +54,7 @@ def low_signal(view: View) -> Iterator[Finding]:
     curve, rewards = view.grpo["groups/with_signal"], view.grpo["reward/mean"]
     share, reward = level(curve), level(rewards)
     solved = reward is not None and nearly_full(reward, rewards)
+    solved = solved or any(accuracy >= FULL for accuracy in view.validations.last(1))
     if share is not None and 0 < share < 0.1 and not solved:
         what = f"only {share:.0%} of the groups carry signal"
         advice = "larger groups, or tasks that are solved sometimes but not always"
