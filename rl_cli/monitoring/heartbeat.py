@@ -102,9 +102,7 @@ def take_place(home: Path) -> tuple[bool, MonitorState | None]:
     with only_monitor(home) as mine:
         found = monitor_state(home)
         if mine:
-            kept = read_json(home / FILE) if found else {}
-            told = {key: kept[key] for key in ("looked", "told") if key in kept}
-            write_heartbeat(home, now_text(), **told)
+            write_heartbeat(home, now_text())
         return mine, found
 
 

@@ -145,28 +145,30 @@ def test_sch_06_a_monitor_that_hangs_is_replaced_and_stands_by_when_it_goes_on(
     assert checks["checks"] <= len(checks["log"]) + checks["missed"]
 
 
-def test_sch_06_a_run_whose_files_hang_holds_up_nobody(runs: Path, monitors: list[Monitor]) -> None:
-    """Reading a pipe that nobody writes blocks a thread for ever, as a network mount that is gone does."""
+def test_sch_06_a_run_whose_lock_is_kept_holds_up_nobody(runs: Path, monitors: list[Monitor]) -> None:
     often = {"first_check_seconds": 0.5, "check_every_seconds": 6}
     bad, good = start(runs, LONG, often), start(runs, LONG, often)
     for run in (bad, good):
         until_state(run, "running")
-    os.mkfifo(bad.path / "checks.json")
-    monitors.append(Monitor())
-    until(lambda: decisions(good), 60)
-    missed = read_json(good.path / "checks.json")["missed"]
-    until(lambda: len(decisions(good)) > 2, 60)
-    for _ in range(3):
-        beaten = read_json(runs / "monitor.json")["clock"]
-        until(lambda was=beaten: read_json(runs / "monitor.json")["clock"] != was, 60)
-    record = read_json(runs / "monitor.json")["runs"]
-    assert "has not answered" in record[bad.id]["trouble"]
-    assert (record[good.id]["trouble"], record[good.id]["missed"]) == (None, missed)
-    [check] = [c for c in rl_cli("doctor", "--json").rows()[0]["checks"] if c["name"] == "monitor"]
-    assert re.search(r"heartbeat \d+ s ago", check["detail"]), check
-    assert decisions(bad) == []
-    code, rows = monitors[0].end()
-    assert code == 0
+
+    def known() -> dict[str, Any]:
+        return dict(read_json(runs / "monitor.json")["runs"])
+
+    with filelock.FileLock(bad.path / ".checks.lock"):
+        monitors.append(Monitor())
+        until(lambda: decisions(good), 60)
+        missed = read_json(good.path / "checks.json")["missed"]
+        until(lambda: len(decisions(good)) > 2, 60)
+        for _ in range(3):
+            beaten = read_json(runs / "monitor.json")["clock"]
+            until(lambda was=beaten: read_json(runs / "monitor.json")["clock"] != was, 60)
+        until(lambda: known()[bad.id]["trouble"], 60)
+        assert (known()[good.id]["trouble"], known()[good.id]["missed"]) == (None, missed)
+        [check] = [c for c in rl_cli("doctor", "--json").rows()[0]["checks"] if c["name"] == "monitor"]
+        assert re.search(r"heartbeat \d+ s ago", check["detail"]), check
+        assert decisions(bad) == []
+        code, rows = monitors[0].end()
+        assert code == 0
     assert f"{bad.id}" in [row["run"] for row in rows if row["kind"] == "trouble"]
 
 
