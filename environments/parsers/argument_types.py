@@ -1,0 +1,150 @@
+"""The type of an argument that a grammar writes as bare text, by the tool's JSON schema.
+
+What the schema does not know stays text, and so does what does not fit its types: `seven` for an integer.
+Several types are tried from the narrowest to the widest: null, integer, number, boolean, object, array,
+string. Nothing is ever evaluated.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from environments.parsers.json_value import strict_json
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_BOOLEANS = {"true": "true", "false": "false", "1": "true", "0": "false"}
+_ALIASES = {
+    "int": "integer",
+    "int32": "integer",
+    "int64": "integer",
+    "long": "integer",
+    "float": "number",
+    "double": "number",
+    "decimal": "number",
+    "str": "string",
+    "text": "string",
+    "enum": "string",
+    "bool": "boolean",
+    "dict": "object",
+    "map": "object",
+    "list": "array",
+    "tuple": "array",
+    "none": "null",
+}
+_ORDER = ("null", "integer", "number", "boolean", "object", "array", "string")
+_DEEPEST = 20
+"""Levels of anyOf, oneOf, allOf that are looked into."""
+
+
+def types_of(schema: Mapping[str, Any] | None, name: str) -> frozenset[str]:
+    """The JSON types that the parameter `name` may have; empty where the schema does not say.
+
+    Args:
+        schema: Of the tool's parameters; None where the tool is not known.
+    """
+    properties = (schema or {}).get("properties")
+    parameter = properties.get(name) if isinstance(properties, Mapping) else None
+    return frozenset(_types(parameter, _DEEPEST))
+
+
+def stays_text(types: frozenset[str]) -> bool:
+    """Whether a value of one of these types is its text, whatever it says."""
+    return not types or types == {"string"}
+
+
+def json_of(text: str, types: frozenset[str]) -> str:
+    """The value as JSON text."""
+    if stays_text(types):
+        return json.dumps(text, ensure_ascii=False)
+    bare = text.strip()
+    for kind in _ORDER:
+        if kind in types and (value := _as(kind, bare)):
+            return value
+    return json.dumps(text, ensure_ascii=False)
+
+
+def number_text(text: str) -> str:
+    """A number as JSON writes it; empty where the text is none."""
+    if _INTEGER.fullmatch(text):
+        return _plain_integer(text)
+    return _plain_number(text) if _NUMBER.fullmatch(text) else ""
+
+
+def _as(kind: str, text: str) -> str:
+    """The value of that type as JSON text; empty where the text is none."""
+    if kind == "null":
+        return "null" if text.lower() == "null" else ""
+    if kind == "integer":
+        return _plain_integer(text) if _INTEGER.fullmatch(text) else _whole_number(text)
+    if kind == "number":
+        return number_text(text)
+    if kind == "boolean":
+        return _BOOLEANS.get(text.lower(), "")
+    if kind in ("object", "array"):
+        return (strict_json(text) or "") if text.startswith("{" if kind == "object" else "[") else ""
+    return ""
+
+
+def _plain_integer(text: str) -> str:
+    sign = "-" if text.startswith("-") else ""
+    return sign + (text.lstrip("+-").lstrip("0") or "0")
+
+
+def _whole_number(text: str) -> str:
+    """An integer written with a fraction of nothing, such as 5.0."""
+    whole, dot, fraction = text.partition(".")
+    return (
+        _plain_integer(whole)
+        if dot and _INTEGER.fullmatch(whole) and not fraction.strip("0") and fraction
+        else ""
+    )
+
+
+def _plain_number(text: str) -> str:
+    """As JSON writes it: digits on both sides of the point, no plus sign, no leading zeros."""
+    number, letter, power = text.lower().partition("e")
+    whole, _, fraction = number.partition(".")
+    number = _plain_integer(whole or "0") if whole.strip("+-") else ("-0" if whole.startswith("-") else "0")
+    return number + (f".{fraction}" if fraction else "") + (f"e{power}" if letter else "")
+
+
+def _types(schema: Any, depth: int) -> Iterator[str]:
+    if not isinstance(schema, Mapping) or not depth:
+        return
+    named = schema.get("type")
+    for kind in named if isinstance(named, list) else [named]:
+        if isinstance(kind, str):
+            name = kind.strip().lower()
+            name = _ALIASES.get(name, name)
+            yield name if name in _ORDER else "string"
+    if named is None:
+        yield from _types_of_values(schema)
+    for word in ("anyOf", "oneOf", "allOf"):
+        for part in schema.get(word) or () if isinstance(schema.get(word), list) else ():
+            yield from _types(part, depth - 1)
+
+
+def _types_of_values(schema: Mapping[str, Any]) -> Iterator[str]:
+    """The types of the values that an enum or a const names."""
+    values = schema.get("enum")
+    for value in [
+        *(values if isinstance(values, list) else []),
+        *([schema["const"]] if "const" in schema else []),
+    ]:
+        yield _type_of(value)
+
+
+def _type_of(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    if isinstance(value, float):
+        return "number"
+    return {str: "string", dict: "object", list: "array"}.get(type(value), "string")

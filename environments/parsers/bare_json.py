@@ -1,0 +1,81 @@
+"""JSON calls without marks, or with marks that are often left out: Llama 3 and xLAM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from environments.parsers.base import ParsedCall
+from environments.parsers.grammar import Context, Grammar
+from environments.parsers.json_calls import call_text, list_text, read_call
+from environments.parsers.reader import Broken, Step
+
+_CLOSERS = {"<tool_call>": "</tool_call>", "```json": "```", "```": "```"}
+
+
+class LlamaJson(Grammar):
+    """`{"name": ..., "parameters": {...}}`, after `<|python_tag|>` or not; several divided by semicolons.
+
+    An object without a name or without arguments is no call: an answer in JSON stays an answer.
+    """
+
+    TAG = "<|python_tag|>"
+    openers = (TAG, "{")
+    noise = re.compile(r"\{+(?=\{)")
+
+    def read(self, opener: str, context: Context) -> Step[None]:
+        reader = context.reader
+        if opener == self.TAG:
+            reader.at += len(opener)
+            after = reader.position
+            yield from reader.space()
+            if (yield from reader.peek()) != "{":
+                raise Broken(f"no JSON follows {opener}", after)
+        while True:
+            yield from read_call(context, arguments_required=True)
+            yield from reader.space()
+            if (yield from reader.accept(";")):
+                yield from reader.space()
+            if (yield from reader.peek()) != "{":
+                reader.go_to(context.begun)
+                return
+            context.passed()
+
+    def render(self, calls: Sequence[ParsedCall]) -> str:
+        return "; ".join(call_text(call, "parameters") for call in calls)
+
+
+@dataclass(frozen=True)
+class BareList(Grammar):
+    """An array of calls, bare, in a code fence, or between marks: xLAM."""
+
+    openers: Sequence[str] = ("<tool_call>", "[TOOL_CALLS]", "```json", "```", "[")
+    noise: re.Pattern[str] | None = re.compile(r"\[+(?=\[)")
+
+    def read(self, opener: str, context: Context) -> Step[None]:
+        reader = context.reader
+        if opener != "[":
+            reader.at += len(opener)
+            after = reader.position
+            yield from reader.space()
+            if (yield from reader.peek()) != "[":
+                raise Broken(f"no list of calls follows {opener}", after, quiet=opener.startswith("`"))
+        reader.at += 1
+        yield from reader.space()
+        while True:
+            yield from read_call(context, arguments_required=True)
+            yield from reader.space()
+            if (yield from reader.accept("]")):
+                break
+            yield from reader.expect(",", "the list of calls has no comma or closing bracket after a call")
+            yield from reader.space()
+        context.passed()
+        if opener in _CLOSERS:
+            yield from reader.space()
+            if (yield from reader.accept(_CLOSERS[opener])):
+                context.passed()
+            reader.go_to(context.begun)
+
+    def render(self, calls: Sequence[ParsedCall]) -> str:
+        return list_text(calls)

@@ -1,0 +1,83 @@
+"""The model families, by name."""
+
+from __future__ import annotations
+
+from environments.parsers.bare_json import BareList, LlamaJson
+from environments.parsers.family import THINK, Family, Thinking
+from environments.parsers.function_xml import FunctionXml
+from environments.parsers.gemma import Gemma
+from environments.parsers.glm import Glm
+from environments.parsers.harmony import Harmony
+from environments.parsers.invoke_xml import InvokeXml
+from environments.parsers.kimi_k3 import KimiK3
+from environments.parsers.minimax_m3 import MiniMaxM3
+from environments.parsers.mistral import Mistral
+from environments.parsers.pythonic import Pythonic
+from environments.parsers.sections import DeepSeek, KimiK2
+from environments.parsers.tagged_json import TaggedJson
+
+CHATML = ("<|im_end|>", "<|endoftext|>")
+DEEPSEEK = ("<｜end▁of▁sentence｜>",)
+GLM = ("<|observation|>", "<|user|>", "<|endoftext|>")
+GRANITE = ("<|end_of_text|>",)
+LLAMA = ("<|eom_id|>", "<|eot_id|>", "<|eom|>", "<|eot|>", "<|end_of_text|>")
+MISTRAL_THINKING = (Thinking("[THINK]", "[/THINK]"), Thinking("<think>", "</think>", shown=True))
+KIMI_THINKING = (THINK, Thinking("◁think▷", "◁/think▷", shown=True))
+GEMMA_THINKING = (Thinking("<|channel>thought\n", "<channel|>"),)
+SEED_THINKING = (Thinking("<seed:think>", "</seed:think>"), THINK)
+HERMES = TaggedJson(("<tool_call>",), "</tool_call>")
+LONGCAT = TaggedJson(("<longcat_tool_call>",), "</longcat_tool_call>")
+INTERNLM = TaggedJson(("<|action_start|>",), "<|action_end|>", "<|plugin|>", arguments="parameters")
+DSML_V32 = InvokeXml("<｜DSML｜function_calls>", "</｜DSML｜function_calls>", "｜DSML｜", typed=True)
+DSML_V4 = InvokeXml("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>", "｜DSML｜", typed=True)
+STEP3 = InvokeXml(
+    "<｜tool_calls_begin｜>",
+    "<｜tool_calls_end｜>",
+    "steptml:",
+    call_begin="<｜tool_call_begin｜>function<｜tool_sep｜>",
+    call_end="<｜tool_call_end｜>",
+)
+
+_FAMILIES = (
+    Family("hermes", HERMES, stop_tokens=CHATML, silent_between=True),
+    Family("qwen", HERMES, stop_tokens=CHATML, silent_between=True),
+    Family("longcat", LONGCAT, stop_tokens=CHATML, silent_between=True),
+    Family(
+        "granite", TaggedJson(("<|tool_call|>", "<tool_call>"), as_list=True, gap=""), stop_tokens=GRANITE
+    ),
+    Family("granite4", HERMES, stop_tokens=GRANITE),
+    Family("ernie45", HERMES, stop_tokens=("</s>", *CHATML)),
+    Family("internlm", INTERNLM, stop_tokens=("</s>", *CHATML)),
+    Family("hunyuan_a13b", TaggedJson(("<tool_calls>",), "</tool_calls>", as_list=True, gap="")),
+    Family("phi4_mini", TaggedJson(("functools",), as_list=True, gap=""), stop_tokens=("<|end|>",)),
+    Family("xlam", BareList(), stop_tokens=(*CHATML, *LLAMA)),
+    Family("llama", LlamaJson(), stop_tokens=LLAMA),
+    Family("llama_pythonic", Pythonic("<|python_start|>", "<|python_end|>", bare=True), stop_tokens=LLAMA),
+    Family("lfm2", Pythonic("<|tool_call_start|>", "<|tool_call_end|>"), stop_tokens=CHATML),
+    Family("olmo3", Pythonic("<function_calls>", "</function_calls>", brackets=False), stop_tokens=CHATML),
+    Family("mistral", Mistral(), MISTRAL_THINKING, ("</s>",)),
+    Family("mistral_pre_v11", Mistral(as_list=True), MISTRAL_THINKING, ("</s>",)),
+    Family("deepseek_v3", DeepSeek(fenced=True), stop_tokens=DEEPSEEK),
+    Family("deepseek_v31", DeepSeek(), stop_tokens=DEEPSEEK),
+    Family("deepseek_v32", DSML_V32, stop_tokens=DEEPSEEK),
+    Family("deepseek_v4", DSML_V4, stop_tokens=DEEPSEEK),
+    Family("kimi_k2", KimiK2(), KIMI_THINKING, ("<|im_end|>",)),
+    Family("kimi_k3", KimiK3(), KIMI_THINKING, ("<|im_end|>",)),
+    Family("glm45", Glm(gap="\n"), stop_tokens=GLM),
+    Family("glm47", Glm(), stop_tokens=GLM),
+    Family("qwen3_coder", FunctionXml(), stop_tokens=CHATML),
+    Family("nemotron_v3", FunctionXml(), stop_tokens=CHATML),
+    Family("step3p5", FunctionXml(), stop_tokens=CHATML),
+    Family("seed_oss", FunctionXml("<seed:tool_call>", "</seed:tool_call>"), SEED_THINKING, ("<seed:eos>",)),
+    Family("minimax_m2", InvokeXml("<minimax:tool_call>", "</minimax:tool_call>"), stop_tokens=("[e~[",)),
+    Family("minimax_m3", MiniMaxM3(), stop_tokens=("[e~[",)),
+    Family("step3", STEP3, stop_tokens=CHATML),
+    Family("gpt_oss", Harmony(), (), ("<|return|>", "<|call|>", "<|end|>")),
+    Family("gemma4", Gemma("<|tool_call>", "<tool_call|>", '<|"|>'), GEMMA_THINKING, ("<turn|>",)),
+    Family(
+        "functiongemma",
+        Gemma("<start_function_call>", "<end_function_call>", "<escape>", all_strings=True),
+        stop_tokens=("<end_of_turn>", "<start_function_response>"),
+    ),
+)
+FAMILIES = {family.name: family for family in _FAMILIES}

@@ -1,0 +1,69 @@
+"""GLM: `<tool_call>name`, then pairs `<arg_key>k</arg_key><arg_value>v</arg_value>`; 4.5 breaks the lines."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from environments.parsers.arguments_text import ArgumentsWriter
+from environments.parsers.base import ParsedCall
+from environments.parsers.grammar import CannotRender, Context, Grammar
+from environments.parsers.reader import Broken, Step
+from environments.parsers.tagged_values import TypedArguments, bare, pass_text
+
+OPEN, CLOSE = "<tool_call>", "</tool_call>"
+KEY, END_KEY, VALUE, END_VALUE = "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"
+LONGEST_KEY = 256
+_NAME = re.compile(r"[^\s<>{}\[\]\"']*")
+_KEY = re.compile(r"[^<\n]*")
+
+
+@dataclass(frozen=True)
+class Glm(Grammar):
+    """Args:
+    gap: What is written between the tags.
+    """
+
+    gap: str = ""
+    openers: Sequence[str] = (OPEN,)
+
+    def read(self, opener: str, context: Context) -> Step[None]:
+        reader, out = context.reader, context.out
+        reader.at += len(OPEN)
+        after = reader.position
+        yield from reader.space()
+        name = yield from reader.word(_NAME)
+        yield from reader.space()
+        if not name or not ((yield from reader.starts(KEY)) or (yield from reader.starts(CLOSE))):
+            raise Broken(f"no call follows {OPEN}", after)
+        out.start_call(name)
+        writer = ArgumentsWriter(out)
+        arguments = TypedArguments(writer, context.tools.get(name))
+        while (yield from reader.accept(KEY)):
+            key = (yield from reader.word(_KEY, LONGEST_KEY)).strip()
+            yield from reader.expect(END_KEY, f"an argument's name is not closed by {END_KEY}")
+            yield from reader.space()
+            yield from reader.expect(VALUE, f"no {VALUE} follows the name of an argument")
+            yield from pass_text(reader, END_VALUE, (KEY, CLOSE), arguments.begin(key))
+            arguments.end()
+            yield from reader.space()
+        if not (yield from reader.accept(CLOSE)) and (yield from reader.peek()):
+            raise Broken(f"something else than an argument or {CLOSE} stands in a call")
+        writer.end()
+        out.finish_call()
+        context.passed()
+
+    def render(self, calls: Sequence[ParsedCall]) -> str:
+        return "\n".join(self._written(call) for call in calls)
+
+    def _written(self, call: ParsedCall) -> str:
+        if _NAME.fullmatch(call.name) is None or not call.name:
+            raise CannotRender(f"{call.name!r} cannot be written as a name")
+        pairs = []
+        for key, value in json.loads(call.arguments).items():
+            if key != key.strip() or not _KEY.fullmatch(key) or len(key) > LONGEST_KEY:
+                raise CannotRender(f"{key!r} cannot be written as the name of an argument")
+            pairs.append(f"{KEY}{key}{END_KEY}{self.gap}{VALUE}{bare(value, END_VALUE)}{END_VALUE}{self.gap}")
+        return f"{OPEN}{call.name}{self.gap}{''.join(pairs)}{CLOSE}"

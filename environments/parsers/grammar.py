@@ -1,0 +1,75 @@
+"""What a family's wire grammar gives: how its calls are read, and how they are written."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from environments.parsers.base import ParsedCall
+from environments.parsers.output import Output
+from environments.parsers.reader import Broken, Reader, Step
+
+
+class CannotRender(ValueError):
+    """The grammar has no way to write a call so that it is read back the same."""
+
+
+@dataclass
+class Context:
+    """What a grammar reads with."""
+
+    reader: Reader
+    out: Output
+    tools: Mapping[str, Mapping[str, Any]]
+    """Each offered tool's JSON schema of its parameters, by name; empty where no tools were given."""
+    begun: int = 0
+    """Where the call being read begins: from here its text becomes content, if it is none."""
+
+    def passed(self) -> None:
+        """What was read up to here is done: what breaks later leaves it alone."""
+        self.begun = self.reader.position
+
+    def say_content(self, text: str) -> None:
+        """Tells text that the reader is passing."""
+        self.out.content(text, self.reader.position)
+
+    def give_up(self, broken: Broken) -> None:
+        """What was begun is no call: its text is content, and reading goes on after it."""
+        reader, begun = self.reader, self.begun
+        resume = reader.position if broken.resume is None else broken.resume
+        resume = max(resume, begun + 1)
+        self.out.break_call(begun, broken.reason, broken.quiet)
+        text = reader.between(begun, resume)
+        reader.go_to(resume)
+        self.out.content(text, begun)
+        self.passed()
+
+
+class Grammar(ABC):
+    """A wire grammar of calls."""
+
+    openers: Sequence[str]
+    """What a call, or a section of calls, begins with. One of a single character may be anything else too."""
+    noise: re.Pattern[str] | None = None
+    """Matches at an opener where it surely begins no call, as far as it is content: for floods of openers."""
+
+    @abstractmethod
+    def read(self, opener: str, context: Context) -> Step[None]:
+        """Reads a call or a section of calls; the reader stands before its opener, which has come.
+
+        Each call is told to `context.out`, and `context.passed()` called after it.
+
+        Raises:
+            Broken: What stands from `context.begun` on is no call.
+        """
+
+    @abstractmethod
+    def render(self, calls: Sequence[ParsedCall]) -> str:
+        """The calls as a model of the family writes them.
+
+        Raises:
+            CannotRender: One of them cannot be written.
+        """

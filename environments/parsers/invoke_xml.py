@@ -1,0 +1,140 @@
+"""`<invoke name="f">` with `<parameter name="k">` values: MiniMax M2, DeepSeek V3.2 and V4 (DSML), Step 3."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from environments.parsers.arguments_text import ArgumentsWriter
+from environments.parsers.base import ParsedCall
+from environments.parsers.grammar import CannotRender, Context, Grammar
+from environments.parsers.json_value import pass_value
+from environments.parsers.reader import Broken, Step
+from environments.parsers.tagged_values import TypedArguments, bare, pass_text
+
+_ATTRIBUTE = re.compile(r"[^\"'<>\n]*")
+_UNQUOTED = re.compile(r"[^\s\"'<>/]*")
+TEXT = frozenset({"string"})
+ANY = frozenset({"null", "integer", "number", "boolean", "object", "array", "string"})
+
+
+@dataclass(frozen=True)
+class InvokeXml(Grammar):
+    """Args:
+    begin: Opens the section; what else may open it follows in `also`.
+    end: Closes the section.
+    tag: Stands before the names of the tags, such as `｜DSML｜`.
+    call_begin: Stands before each call.
+    call_end: Stands after each call.
+    typed: Parameters say themselves whether they are strings: `string="true"`, or `"false"` for JSON.
+    """
+
+    begin: str
+    end: str
+    tag: str = ""
+    call_begin: str = ""
+    call_end: str = ""
+    typed: bool = False
+    also: Sequence[str] = ()
+
+    @property
+    def openers(self) -> Sequence[str]:  # type: ignore[override]
+        return (self.begin, *self.also, f"<{self.tag}invoke name=")
+
+    def read(self, opener: str, context: Context) -> Step[None]:
+        reader = context.reader
+        invoke, found = self.openers[-1], 0
+        if opener != invoke:
+            reader.at += len(opener)
+        after = reader.position
+        while True:
+            yield from reader.space()
+            if self.call_begin and (yield from reader.accept(self.call_begin)):
+                yield from reader.space()
+            if not (yield from reader.accept(invoke)):
+                break
+            yield from self._call(context)
+            found += 1
+        if not found:
+            raise Broken(f"no call follows {opener}", after)
+        if (yield from reader.accept_any((self.end, *(begin.replace("<", "</", 1) for begin in self.also)))):
+            context.passed()
+        reader.go_to(context.begun)
+
+    def _call(self, context: Context) -> Step[None]:
+        reader, out = context.reader, context.out
+        name = yield from self._quoted(context)
+        yield from reader.space()
+        if not name:
+            raise Broken("a call has no name")
+        out.start_call(name)
+        writer = ArgumentsWriter(out)
+        if (yield from reader.accept("/>")):
+            writer.end()
+        else:
+            yield from reader.expect(">", "a call's tag is not closed")
+            yield from self._body(name, writer, context)
+        yield from reader.space()
+        if self.call_end:
+            yield from reader.accept(self.call_end)
+        out.finish_call()
+        context.passed()
+
+    def _body(self, name: str, writer: ArgumentsWriter, context: Context) -> Step[None]:
+        reader = context.reader
+        begin, end = f"<{self.tag}parameter", f"</{self.tag}parameter>"
+        close = f"</{self.tag}invoke>"
+        arguments = TypedArguments(writer, context.tools.get(name))
+        yield from reader.space()
+        if (yield from reader.peek()) == "{":
+            yield from pass_value(reader, writer.value)
+            yield from reader.space()
+            yield from reader.expect(close, "something follows the JSON of a call")
+            return
+        while not (yield from reader.accept(close)):
+            yield from reader.expect(begin, "something else than a parameter stands in a call")
+            yield from reader.space()
+            yield from reader.expect("name=", "a parameter has no name")
+            key = yield from self._quoted(context)
+            yield from reader.space()
+            types = None
+            if (yield from reader.accept("string=")):
+                types = TEXT if (yield from self._quoted(context)) == "true" else ANY
+                yield from reader.space()
+            elif self.typed:
+                types = ANY
+            yield from reader.expect(">", "a parameter's tag is not closed")
+            yield from pass_text(reader, end, (begin, close), arguments.begin(key, types))
+            arguments.end()
+            yield from reader.space()
+        writer.end()
+
+    @staticmethod
+    def _quoted(context: Context) -> Step[str]:
+        """An attribute's value, in quotes of either kind or without any."""
+        reader = context.reader
+        quote = yield from reader.accept_any(('"', "'"))
+        value = yield from reader.word(_ATTRIBUTE if quote else _UNQUOTED)
+        if quote:
+            yield from reader.expect(quote, "an attribute's quotes are not closed")
+        return value
+
+    def render(self, calls: Sequence[ParsedCall]) -> str:
+        return "\n".join([self.begin, *(self._written(call) for call in calls), self.end])
+
+    def _written(self, call: ParsedCall) -> str:
+        end = f"</{self.tag}parameter>"
+        lines = [f'{self.call_begin}<{self.tag}invoke name="{_attribute(call.name)}">']
+        for key, value in json.loads(call.arguments).items():
+            text = bare(value, end)
+            typed = f' string="{str(isinstance(value, str)).lower()}"' if self.typed else ""
+            lines.append(f'<{self.tag}parameter name="{_attribute(key)}"{typed}>{text}{end}')
+        return "\n".join([*lines, f"</{self.tag}invoke>{self.call_end}"])
+
+
+def _attribute(text: str) -> str:
+    if not text or not _ATTRIBUTE.fullmatch(text):
+        raise CannotRender(f"{text!r} cannot be written as an attribute")
+    return text

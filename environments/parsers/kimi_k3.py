@@ -1,0 +1,115 @@
+"""Kimi K3: `<|open|>call tool="f" index="1"<|sep|>` with typed arguments; the answer in `response` tags."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from environments.parsers.arguments_text import ArgumentsWriter
+from environments.parsers.base import ParsedCall
+from environments.parsers.grammar import CannotRender, Context, Grammar
+from environments.parsers.reader import Broken, Step
+from environments.parsers.tagged_values import TypedArguments
+
+OPEN, CLOSE, SEPARATOR = "<|open|>", "<|close|>", "<|sep|>"
+TOOLS, RESPONSE, THINK = (f"{OPEN}{name}{SEPARATOR}" for name in ("tools", "response", "think"))
+_NAME = re.compile(r"[a-z_]*")
+_VALUE = re.compile(r"[^\"<\n]*")
+TEXT = frozenset({"string"})
+JSON = frozenset({"null", "integer", "number", "boolean", "object", "array"})
+_KINDS = {str: "string", bool: "boolean", int: "number", float: "number", dict: "object", list: "array"}
+
+
+def _end(name: str) -> str:
+    return f"{CLOSE}{name}{SEPARATOR}"
+
+
+@dataclass(frozen=True)
+class KimiK3(Grammar):
+    openers: Sequence[str] = (TOOLS, RESPONSE)
+
+    def read(self, opener: str, context: Context) -> Step[None]:
+        reader = context.reader
+        reader.at += len(opener)
+        if opener == RESPONSE:
+            context.passed()
+            yield from reader.until([_end("response")], context.say_content)
+            yield from reader.accept(_end("response"))
+            return
+        after, found = reader.position, False
+        while True:
+            yield from reader.space()
+            if not (yield from reader.accept(f"{OPEN}call ")):
+                break
+            yield from self._call(context)
+            found = True
+        if not found:
+            raise Broken("a section of calls without a call", after)
+        if (yield from reader.accept(_end("tools"))):
+            context.passed()
+        reader.go_to(context.begun)
+
+    def _call(self, context: Context) -> Step[None]:
+        reader, out = context.reader, context.out
+        name = (yield from self._attributes(context)).get("tool", "")
+        if not name:
+            raise Broken("a call names no tool")
+        out.start_call(name)
+        writer = ArgumentsWriter(out)
+        arguments = TypedArguments(writer, context.tools.get(name))
+        while True:
+            yield from reader.space()
+            if (yield from reader.accept(_end("call"))):
+                break
+            yield from reader.expect(f"{OPEN}argument ", "something else than an argument stands in a call")
+            given = yield from self._attributes(context)
+            if "key" not in given:
+                raise Broken("an argument has no key")
+            types = TEXT if given.get("type", "string") == "string" else JSON
+            said, begun = arguments.begin(given["key"], types), reader.position
+            yield from reader.until_closed([_end("argument")], said, "an argument is not closed", begun)
+            reader.at += len(_end("argument"))
+            arguments.end()
+        writer.end()
+        out.finish_call()
+        context.passed()
+
+    @staticmethod
+    def _attributes(context: Context) -> Step[dict[str, str]]:
+        reader, found = context.reader, dict[str, str]()
+        while True:
+            yield from reader.space()
+            if (yield from reader.accept(SEPARATOR)):
+                return found
+            name = yield from reader.word(_NAME)
+            if not name or not (yield from reader.accept('="')):
+                raise Broken("a tag's attributes cannot be read")
+            value = yield from reader.word(_VALUE)
+            yield from reader.expect('"', "an attribute's quotes are not closed")
+            found[name] = value.replace("&quot;", '"').replace("&lt;", "<").replace("&amp;", "&")
+
+    def render(self, calls: Sequence[ParsedCall]) -> str:
+        return TOOLS + "".join(self._written(n, call) for n, call in enumerate(calls, 1)) + _end("tools")
+
+    @staticmethod
+    def _written(number: int, call: ParsedCall) -> str:
+        parts = [f'{OPEN}call tool="{_attribute(call.name)}" index="{number}"{SEPARATOR}']
+        for key, value in json.loads(call.arguments).items():
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            if _end("argument") in text:
+                raise CannotRender(f"{_end('argument')} stands in a value")
+            kind = _KINDS.get(type(value), "null")
+            parts.append(
+                f'{OPEN}argument key="{_attribute(key)}" type="{kind}"{SEPARATOR}{text}{_end("argument")}'
+            )
+        return "".join([*parts, _end("call")])
+
+
+def _attribute(text: Any) -> str:
+    escaped = str(text).replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    if not escaped or not _VALUE.fullmatch(escaped) or len(escaped) > 256:
+        raise CannotRender(f"{text!r} cannot be written as an attribute")
+    return escaped

@@ -1,0 +1,138 @@
+"""MiniMax M3: nested tags, each after a mark: `<invoke name="f">`, `<key>value</key>`, in lists `<item>`.
+
+A value without tags in it is of the type that the schema says; one with tags is an object, or a list where
+all of them are items.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from environments.parsers.argument_types import json_of, types_of
+from environments.parsers.arguments_text import ArgumentsWriter, quoted
+from environments.parsers.base import ParsedCall
+from environments.parsers.grammar import CannotRender, Context, Grammar
+from environments.parsers.json_value import DEEPEST
+from environments.parsers.reader import Broken, Step
+
+MARK = "]<]minimax[>["
+OPEN, CLOSE = f"{MARK}<tool_call>", f"{MARK}</tool_call>"
+INVOKE, END_INVOKE = f'{MARK}<invoke name="', f"{MARK}</invoke>"
+_NAME = re.compile(r"[^\"<>\n]*")
+_KEY = re.compile(r"[^<>/\n]*")
+NO_TYPES: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class MiniMaxM3(Grammar):
+    openers: Sequence[str] = (OPEN, INVOKE)
+
+    def read(self, opener: str, context: Context) -> Step[None]:
+        reader, found = context.reader, False
+        if opener == OPEN:
+            reader.at += len(OPEN)
+        after = reader.position
+        while True:
+            yield from reader.space()
+            if not (yield from reader.accept(INVOKE)):
+                break
+            yield from self._call(context)
+            found = True
+        if not found:
+            raise Broken("no call follows the opening tag", after)
+        if (yield from reader.accept(CLOSE)):
+            context.passed()
+        reader.go_to(context.begun)
+
+    def _call(self, context: Context) -> Step[None]:
+        reader, out = context.reader, context.out
+        name = yield from reader.word(_NAME)
+        yield from reader.expect('">', "a call's name is not closed")
+        if not name:
+            raise Broken("a call has no name")
+        out.start_call(name)
+        writer = ArgumentsWriter(out)
+        while True:
+            yield from reader.space()
+            if (yield from reader.accept(END_INVOKE)):
+                break
+            yield from reader.expect(f"{MARK}<", "something else than an argument stands in a call")
+            key = yield from reader.word(_KEY)
+            yield from reader.expect(">", "an argument's tag is not closed")
+            writer.key(key)
+            types = types_of(context.tools.get(name), key)
+            writer.value((yield from self._value(key, types, context)))
+        writer.end()
+        out.finish_call()
+        context.passed()
+
+    def _value(self, key: str, types: frozenset[str], context: Context) -> Step[str]:
+        """The value of an argument as JSON; passes its closing tag. Nothing recurses."""
+        reader = context.reader
+        levels: list[_Level] = [_Level(key)]
+        while True:
+            level = levels[-1]
+            begun = reader.position
+            yield from reader.until_closed([f"{MARK}<"], level.text.append, "a value is not closed", begun)
+            reader.at += len(MARK) + 1
+            closes = yield from reader.accept("/")
+            name = yield from reader.word(_KEY)
+            yield from reader.expect(">", "a tag in a value is not closed")
+            if not closes:
+                if len(levels) == DEEPEST:
+                    raise Broken(f"a value is nested more than {DEEPEST} levels deep")
+                levels.append(_Level(name))
+            elif name != level.name:
+                raise Broken("tags in a value are not closed in order")
+            else:
+                text = level.json(types if len(levels) == 1 else None)
+                levels.pop()
+                if not levels:
+                    return text
+                levels[-1].members.append((name, text))
+
+    def render(self, calls: Sequence[ParsedCall]) -> str:
+        lines = [OPEN]
+        for call in calls:
+            lines.append(f'{INVOKE}{_checked(call.name, _NAME)}">')
+            lines += [_element(key, value) for key, value in json.loads(call.arguments).items()]
+            lines.append(END_INVOKE)
+        return "\n".join([*lines, CLOSE])
+
+
+class _Level:
+    """An open tag: its text, or what stands in it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.text: list[str] = []
+        self.members: list[tuple[str, str]] = []
+
+    def json(self, types: frozenset[str] | None) -> str:
+        """What it holds. `types` None: the schema does not reach here, and what is JSON counts as that."""
+        text = "".join(self.text)
+        if not self.members:
+            any_type = frozenset({"null", "integer", "number", "boolean", "string"})
+            return json_of(text, any_type if types is None else types)
+        if text.strip():
+            raise Broken("text stands between the tags of a value")
+        if all(name == "item" for name, _ in self.members):
+            return "[" + ", ".join(value for _, value in self.members) + "]"
+        return "{" + ", ".join(f"{quoted(name)}: {value}" for name, value in self.members) + "}"
+
+
+def _element(key: str, value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if MARK in text:
+        raise CannotRender(f"{MARK} stands in a value")
+    return f"{MARK}<{_checked(key, _KEY)}>{text}{MARK}</{key}>"
+
+
+def _checked(name: str, pattern: re.Pattern[str]) -> str:
+    if not name or not pattern.fullmatch(name):
+        raise CannotRender(f"{name!r} cannot be written as a name")
+    return name

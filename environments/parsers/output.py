@@ -1,0 +1,126 @@
+"""What a parser has found so far, and the events that tell of it."""
+
+from __future__ import annotations
+
+from environments.parsers.base import Parsed, ParsedCall, ParseError
+from environments.parsers.events import (
+    ArgumentsDelta,
+    CallBroken,
+    CallFinished,
+    CallStarted,
+    ContentDelta,
+    Event,
+    ReasoningDelta,
+    Restarted,
+)
+
+
+class _Text:
+    """Text without the white space around it: that of its end is held back until something follows."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self._held: list[str] = []
+
+    def add(self, text: str) -> str:
+        """What of it can be told now."""
+        if not self.parts:
+            text = text.lstrip()
+        solid = text.rstrip()
+        if not solid:
+            if self.parts and text:
+                self._held.append(text)
+            return ""
+        told = "".join([*self._held, solid])
+        self._held = [text[len(solid) :]] if len(solid) < len(text) else []
+        self.parts.append(told)
+        return told
+
+    def whole(self) -> str | None:
+        return "".join(self.parts) or None
+
+
+class Output:
+    """Collects a turn.
+
+    Args:
+        silent_between: Text between two calls is no content, but told of in the errors.
+    """
+
+    def __init__(self, silent_between: bool = False) -> None:
+        self.events: list[Event] = []
+        self.calls: list[ParsedCall] = []
+        self._silent_between = silent_between
+        self._begin()
+
+    def _begin(self) -> None:
+        self._content, self._reasoning = _Text(), _Text()
+        self.calls.clear()
+        self.errors: list[ParseError] = []
+        self._name: str | None = None
+        self._id = ""
+        self._arguments: list[str] = []
+        self._between: list[str] = []
+        self._between_at = 0
+
+    def content(self, text: str, position: int = 0) -> None:
+        if self._silent_between and self.calls:
+            if not self._between:
+                self._between_at = position
+            self._between.append(text)
+        elif told := self._content.add(text):
+            self.events.append(ContentDelta(told))
+
+    def reasoning(self, text: str) -> None:
+        if told := self._reasoning.add(text):
+            self.events.append(ReasoningDelta(told))
+
+    def start_call(self, name: str, id: str = "") -> None:
+        self._name, self._id = name, id
+        self.events.append(CallStarted(len(self.calls), name))
+
+    def arguments(self, text: str) -> None:
+        if text:
+            self._arguments.append(text)
+            self.events.append(ArgumentsDelta(len(self.calls), text))
+
+    def finish_call(self) -> None:
+        assert self._name is not None
+        self.events.append(CallFinished(len(self.calls)))
+        self._tell_of_between()
+        self.calls.append(ParsedCall(self._name, "".join(self._arguments), self._id))
+        self._name, self._arguments = None, []
+
+    def call(self, name: str, arguments: str, id: str = "") -> None:
+        """A call that is read at once."""
+        self.start_call(name, id)
+        self.arguments(arguments)
+        self.finish_call()
+
+    def break_call(self, position: int, reason: str, quiet: bool = False) -> None:
+        """What begins at `position` is no call; it may have been started, or not. Quiet: it is no error."""
+        if self._name is not None:
+            self.events.append(CallBroken(len(self.calls), reason))
+        self._name, self._arguments = None, []
+        if not quiet:
+            self.errors.append(ParseError(position, reason))
+
+    def restart(self) -> None:
+        self._begin()
+        self.events.append(Restarted())
+
+    def end(self) -> None:
+        """The text has ended: what stands after the last call is content."""
+        text = "".join(self._between)
+        self._between = []
+        if told := self._content.add(text):
+            self.events.append(ContentDelta(told))
+
+    def _tell_of_between(self) -> None:
+        text = "".join(self._between).strip()
+        self._between = []
+        if text:
+            self.errors.append(ParseError(self._between_at, f"text between two calls: {text}"))
+
+    def parsed(self) -> Parsed:
+        return Parsed(self._content.whole(), self._reasoning.whole(), list(self.calls), list(self.errors))

@@ -1,0 +1,217 @@
+"""Takes a model's turn apart into reasoning, content, calls: a whole text, or one that comes in pieces.
+
+- A block of reasoning opens at the beginning of the text, of a line, or right after a call or another
+  block. Calls in it are none. A closing tag alone, at the end of a line or before one, makes all that
+  stands before it reasoning: the prompt has opened the block.
+- A block that is never closed is reasoning to the end of the text; but where it ends in calls, after which
+  nothing stands, the model has stopped to have them run: they count.
+- What was begun as a call and is none stays content; reading goes on after what could not be read.
+- The time is linear in the length of the text; per piece it does not grow with what came before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from environments.parsers.base import Parsed, ParsedCall
+from environments.parsers.events import Event
+from environments.parsers.family import Family, Thinking
+from environments.parsers.grammar import Context
+from environments.parsers.output import Output
+from environments.parsers.reader import Broken, Reader, Step
+
+Tools = Iterable[Mapping[str, Any]]
+"""OpenAI tool definitions: `{"type": "function", "function": {"name", "parameters"}}`, or the inner part."""
+
+BEFORE_A_MENTION = " \t`'\"("
+"""What stands before a tag that is only spoken of."""
+
+
+class StreamParser:
+    """Reads a turn as it comes.
+
+    Args:
+        family: Of the model that writes.
+        tools: The tools it was offered; the types of arguments follow their schemas.
+        in_reasoning: The prompt has opened a block of reasoning.
+    """
+
+    def __init__(self, family: Family, tools: Tools | None = None, in_reasoning: bool = False) -> None:
+        self._family = family
+        self._reader = Reader()
+        self._out = Output(family.silent_between)
+        self._context = Context(self._reader, self._out, schemas(tools))
+        self._steps = self._turn(in_reasoning)
+        self._told = 0
+        next(self._steps, None)
+
+    def feed(self, piece: str) -> list[Event]:
+        """What the next piece of the text tells.
+
+        Raises:
+            ValueError: The text was ended.
+        """
+        if self._reader.ended:
+            raise ValueError("the text of this parser has ended: make a new one for the next turn")
+        if piece:
+            self._reader.feed(piece)
+            next(self._steps, None)
+        return self._new_events()
+
+    def end(self) -> list[Event]:
+        """The text has ended, or was cut off: what was held back is told."""
+        if not self._reader.ended:
+            self._reader.ended = True
+            for _ in self._steps:
+                raise AssertionError("a step waits for more text after the end")
+            self._out.end()
+        return self._new_events()
+
+    def parsed(self) -> Parsed:
+        """All that was found so far; after `end`, the same as `parse` finds in the whole text."""
+        return self._out.parsed()
+
+    def _new_events(self) -> list[Event]:
+        events, self._out.events = self._out.events, []
+        return events
+
+    def _turn(self, in_reasoning: bool) -> Step[None]:
+        reader, family = self._reader, self._family
+        thinking = {one.opener: one for one in family.thinking}
+        closers = {one.closer: one for one in family.thinking if not one.shown}
+        marks = (*thinking, *closers, *family.stop_tokens, *family.grammar.openers)
+        seen_block = in_reasoning and bool(thinking)
+        if seen_block:
+            yield from self._block(family.thinking[0])
+        after_block = True  # only white space stands between here and the last block, or the beginning
+        while True:
+            begun = reader.position
+            mark = yield from reader.until(marks, self._content)
+            after_block = after_block and not reader.between(begun, reader.position).strip()
+            if not mark:
+                return
+            if mark in thinking and (after_block or self._line_begins()):
+                seen_block = after_block = True
+                yield from self._block(thinking[mark])
+            elif mark in closers and not seen_block and (yield from self._stands_alone(mark)):
+                seen_block = after_block = True
+                self._all_was_reasoning(mark)
+            elif mark in family.stop_tokens:
+                after_block = False
+                yield from self._stop_token(mark)
+            elif mark in family.grammar.openers:
+                after_block = yield from self._calls(mark)
+            else:
+                after_block = False
+                self._pass_as_content(len(mark))
+
+    def _content(self, text: str) -> None:
+        self._out.content(text, self._reader.position)
+
+    def _pass_as_content(self, count: int) -> None:
+        reader = self._reader
+        self._content(reader.text[reader.at : reader.at + count])
+        reader.at += count
+
+    def _line_begins(self) -> bool:
+        position = self._reader.position
+        return position == 0 or self._reader.between(position - 1, position) == "\n"
+
+    def _stands_alone(self, closer: str) -> Step[bool]:
+        reader, position = self._reader, self._reader.position
+        if self._line_begins() or reader.between(position - 1, position) not in BEFORE_A_MENTION:
+            return True
+        yield from reader.need(len(closer) + 1)
+        return reader.text[reader.at + len(closer) :][:1] in ("", "\n")
+
+    def _all_was_reasoning(self, closer: str) -> None:
+        reader, out = self._reader, self._out
+        out.restart()
+        out.reasoning(reader.between(0, reader.position))
+        reader.at += len(closer)
+
+    def _stop_token(self, token: str) -> Step[None]:
+        """Drops the token at the end of the text; elsewhere it is content."""
+        reader, start = self._reader, self._reader.position
+        reader.at += len(token)
+        yield from reader.space()
+        while (yield from reader.accept_any(self._family.stop_tokens)):
+            yield from reader.space()
+        if (yield from reader.peek()):
+            reader.go_to(start)
+            self._pass_as_content(len(token))
+
+    def _calls(self, opener: str) -> Step[bool]:
+        """Whether what begins here was calls."""
+        reader, grammar = self._reader, self._family.grammar
+        if grammar.noise and (noise := grammar.noise.match(reader.text, reader.at)):
+            self._pass_as_content(noise.end() - reader.at)
+            return False
+        self._context.passed()
+        try:
+            yield from grammar.read(opener, self._context)
+        except Broken as broken:
+            self._context.give_up(broken)
+            return False
+        return True
+
+    def _block(self, thinking: Thinking) -> Step[None]:
+        """A block of reasoning, from its opener (which the prompt may have written) on."""
+        reader = self._reader
+        say = self._content if thinking.shown else self._out.reasoning
+        opened = yield from reader.accept(thinking.opener)
+        if opened and thinking.shown:
+            say(thinking.opener)
+        openers = [opener for opener in self._family.grammar.openers if len(opener) > 1]
+        mark = yield from reader.until([thinking.closer, *openers], say)
+        if mark and mark != thinking.closer:
+            draft = reader.position
+            mark = yield from reader.until([thinking.closer])
+            text = reader.between(draft, reader.position)
+            if not mark and self._ends_in_calls(text):
+                reader.go_to(draft)
+                return
+            say(text)
+        if not mark:
+            return
+        if thinking.shown:
+            self._pass_as_content(len(mark))
+        else:
+            reader.at += len(mark)
+            self._out.reasoning("\n")
+
+    def _ends_in_calls(self, text: str) -> bool:
+        inside = StreamParser(self._family)
+        inside.feed(text)
+        inside.end()
+        found = inside.parsed()
+        return bool(found.tool_calls) and not (found.content or found.reasoning or found.errors)
+
+
+def parse(family: Family, text: str, tools: Tools | None = None, in_reasoning: bool = False) -> Parsed:
+    """Takes a whole turn apart; the arguments are those of `StreamParser`."""
+    parser = StreamParser(family, tools, in_reasoning)
+    parser.feed(text)
+    parser.end()
+    return parser.parsed()
+
+
+def schemas(tools: Tools | None) -> dict[str, Mapping[str, Any]]:
+    """The schema of the parameters of each tool, by name; what is no definition is left out."""
+    found = {}
+    for tool in tools or ():
+        function = tool.get("function", tool) if isinstance(tool, Mapping) else None
+        if isinstance(function, Mapping) and isinstance(function.get("name"), str):
+            parameters = function.get("parameters")
+            found[function["name"]] = parameters if isinstance(parameters, Mapping) else {}
+    return found
+
+
+def render(family: Family, calls: Sequence[ParsedCall]) -> str:
+    """The calls as a model of the family writes them.
+
+    Raises:
+        CannotRender: One of them cannot be written so that it is read back the same.
+    """
+    return family.grammar.render(calls)

@@ -1,0 +1,163 @@
+"""Python literals that are read while they come, and told as JSON. Nothing is evaluated, nothing recurses.
+
+Strings in either kind of quotes, plain, triple or raw; numbers; True, False, None, and true, false, null;
+lists and tuples, which become arrays; dicts whose keys are strings. Everything else is no literal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from environments.parsers.argument_types import number_text
+from environments.parsers.arguments_text import quoted
+from environments.parsers.json_value import DEEPEST
+from environments.parsers.reader import Broken, Reader, Step
+
+Said = Callable[[str], None]
+_WORD = re.compile(r"[A-Za-z_]*")
+_NUMBER = re.compile(r"[-+.0-9eE_]*")
+_PART = {quote: re.compile(rf"[^\\{quote}]+") for quote in "'\""}
+_DIGITS = {"x": 2, "u": 4, "U": 8}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a": "\a", "0": "\0", "\n": ""}
+_CONSTANTS = {
+    "True": "true",
+    "False": "false",
+    "None": "null",
+    "true": "true",
+    "false": "false",
+    "null": "null",
+}
+_CLOSES = {"[": "]", "(": ")", "{": "}"}
+LONGEST_NUMBER = 1000
+"""Characters."""
+
+
+def pass_literal(reader: Reader, said: Said) -> Step[None]:
+    """Passes one literal, from its first character; `said` is given its JSON as it comes.
+
+    Raises:
+        Broken: It is none, or the text ends in it.
+    """
+    open_: list[str] = []
+    while True:
+        sign = yield from reader.peek()
+        if sign in ("[", "(", "{") and sign:
+            reader.at += 1
+            open_.append(sign)
+            if len(open_) > DEEPEST:
+                raise Broken(f"a value is nested more than {DEEPEST} levels deep")
+            said("{" if sign == "{" else "[")
+            first = True
+        else:
+            yield from _scalar(reader, said)
+            if not open_:
+                return
+            first = False
+        while open_:
+            yield from reader.space()
+            comma = not first and (yield from reader.accept(","))
+            yield from reader.space()
+            if (yield from reader.accept(_CLOSES[open_[-1]])):
+                said("}" if open_.pop() == "{" else "]")
+                first = False
+                if not open_:
+                    return
+                continue
+            if not (first or comma):
+                raise Broken("a value has no comma or closing bracket where one must be")
+            if not first:
+                said(", ")
+            if open_[-1] == "{":
+                yield from _key(reader, said)
+            break
+
+
+def _key(reader: Reader, said: Said) -> Step[None]:
+    if (yield from reader.peek()) not in ("'", '"'):
+        raise Broken("a dict has a key that is no string")
+    yield from _scalar(reader, said)
+    yield from reader.space()
+    yield from reader.expect(":", "a dict has no colon after a key")
+    said(": ")
+    yield from reader.space()
+
+
+def _scalar(reader: Reader, said: Said) -> Step[None]:
+    sign = yield from reader.peek()
+    if sign in ("'", '"') and sign:
+        yield from _string(reader, said, raw=False)
+    elif sign.isdigit() or sign in ("-", "+", "."):
+        word = yield from reader.word(_NUMBER, LONGEST_NUMBER)
+        number = number_text(word.replace("_", ""))
+        if not number:
+            raise Broken("a number cannot be read")
+        said(number)
+    else:
+        word = yield from reader.word(_WORD, 8)
+        if word in ("r", "R") and (yield from reader.peek()) in ("'", '"'):
+            yield from _string(reader, said, raw=True)
+        elif word in _CONSTANTS:
+            said(_CONSTANTS[word])
+        else:
+            raise Broken("a value is no literal" if sign else "the call is cut off")
+
+
+def _string(reader: Reader, said: Said, raw: bool) -> Step[None]:
+    quote = yield from reader.peek()
+    reader.at += 1
+    closer = quote
+    if (yield from reader.accept(quote)):
+        if not (yield from reader.accept(quote)):
+            said('""')
+            return
+        closer = quote * 3
+    part = _PART[quote]
+    said('"')
+    high = ""  # the first half of a pair of \u escapes
+    while True:
+        found = part.match(reader.text, reader.at)
+        if found:
+            said(quoted(high + found[0])[1:-1])
+            high = ""
+            reader.at = found.end()
+        sign = yield from reader.peek()
+        if not sign:
+            raise Broken("a string is cut off")
+        if sign == quote:
+            if (yield from reader.accept(closer)):
+                break
+            text = quote
+            reader.at += 1
+        elif sign == "\\":
+            text = high + (yield from _escape(reader, raw))
+            high = text if "\ud800" <= text <= "\udbff" and len(text) == 1 else ""
+            if high:
+                continue
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+        else:
+            continue
+        said(quoted(high + text)[1:-1])
+    if high:
+        said(quoted(high)[1:-1])
+    said('"')
+
+
+def _escape(reader: Reader, raw: bool) -> Step[str]:
+    """What a backslash and what follows it stand for; one that means nothing stays."""
+    yield from reader.need(2)
+    sign = reader.text[reader.at + 1 : reader.at + 2]
+    reader.at += 1 + len(sign)
+    if raw or not sign:
+        return "\\" + sign
+    if sign in _ESCAPES:
+        return _ESCAPES[sign]
+    if sign in ("\\", "'", '"'):
+        return sign
+    count = _DIGITS.get(sign, 0)
+    yield from reader.need(count)
+    digits = reader.text[reader.at : reader.at + count]
+    if count and re.fullmatch(rf"[0-9A-Fa-f]{{{count}}}", digits) and int(digits, 16) < 0x110000:
+        reader.at += count
+        return chr(int(digits, 16))
+    return "\\" + sign

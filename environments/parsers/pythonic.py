@@ -1,0 +1,112 @@
+"""Calls as Python writes them: Llama 4 and small Llama 3.2 (`[f(a=1), g()]`), LFM2, OLMo 3 (one per line)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from environments.parsers.arguments_text import ArgumentsWriter
+from environments.parsers.base import ParsedCall
+from environments.parsers.grammar import CannotRender, Context, Grammar
+from environments.parsers.python_literal import pass_literal
+from environments.parsers.reader import Broken, Step
+
+_NAME = re.compile(r"[\w.-]*")
+_KEY = re.compile(r"\w*")
+
+
+@dataclass(frozen=True)
+class Pythonic(Grammar):
+    """Args:
+    opener: The mark before the calls.
+    closer: The mark after them.
+    brackets: The calls stand in a list; otherwise each has a line of its own.
+    bare: The marks may be missing.
+    """
+
+    opener: str
+    closer: str
+    brackets: bool = True
+    bare: bool = False
+    noise: re.Pattern[str] | None = re.compile(r"\[+(?=\[)")
+
+    @property
+    def openers(self) -> Sequence[str]:  # type: ignore[override]
+        return (self.opener, "[") if self.bare else (self.opener,)
+
+    def read(self, opener: str, context: Context) -> Step[None]:
+        reader = context.reader
+        if opener == self.opener:
+            reader.at += len(opener)
+            yield from reader.space()
+        if self.brackets:
+            yield from reader.expect("[", f"no list of calls follows {opener}")
+            yield from reader.space()
+        tried = False
+        try:
+            while True:
+                yield from self._call(context)
+                tried = True
+                if self.brackets:
+                    if (yield from reader.accept("]")):
+                        context.passed()
+                        break
+                    yield from reader.expect(",", "the list of calls has no comma or bracket after a call")
+                    yield from reader.space()
+                elif (yield from reader.starts(self.closer)) or not (yield from reader.peek()):
+                    break
+        except Broken as broken:
+            raise Broken(broken.reason, broken.resume, quiet=broken.quiet and not tried) from None
+        yield from reader.space()
+        if (yield from reader.accept(self.closer)):
+            context.passed()
+        reader.go_to(context.begun)
+
+    def _call(self, context: Context) -> Step[None]:
+        """One call, and the white space after it."""
+        reader, out = context.reader, context.out
+        name = yield from reader.word(_NAME)
+        if not name or not (yield from reader.accept("(")):
+            raise Broken("a list of calls has something that is no call", quiet=self.bare)
+        out.start_call(name)
+        arguments = ArgumentsWriter(out)
+        yield from reader.space()
+        first = True
+        while not (yield from reader.accept(")")):
+            if not first:
+                yield from reader.expect(",", "a call has no comma or parenthesis after an argument")
+                yield from reader.space()
+                if (yield from reader.accept(")")):
+                    break
+            first = False
+            key = yield from reader.word(_KEY)
+            yield from reader.space()
+            if not key or not (yield from reader.accept("=")):
+                raise Broken("a call has an argument without a name")
+            yield from reader.space()
+            arguments.key(key)
+            yield from pass_literal(reader, arguments.value)
+            yield from reader.space()
+        arguments.end()
+        out.finish_call()
+        context.passed()
+        yield from reader.space()
+
+    def render(self, calls: Sequence[ParsedCall]) -> str:
+        written = [self._written(call) for call in calls]
+        if not self.brackets:
+            return "\n".join([self.opener, *written, self.closer])
+        opener, closer = ("", "") if self.bare else (self.opener, self.closer)
+        return f"{opener}[{', '.join(written)}]{closer}"
+
+    @staticmethod
+    def _written(call: ParsedCall) -> str:
+        arguments = json.loads(call.arguments)
+        if not _NAME.fullmatch(call.name):
+            raise CannotRender(f"{call.name!r} is no name of a Python function")
+        for key in arguments:
+            if not key or not _KEY.fullmatch(key):
+                raise CannotRender(f"{key!r} is no name of a Python argument")
+        return f"{call.name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"

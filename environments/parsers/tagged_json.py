@@ -1,0 +1,71 @@
+"""JSON calls between marks: Hermes, Qwen, LongCat, Granite, ERNIE, InternLM, Hunyuan, Phi-4-mini."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from environments.parsers.base import ParsedCall
+from environments.parsers.grammar import Context, Grammar
+from environments.parsers.json_calls import call_text, list_text, read_calls, skip_broken
+from environments.parsers.reader import Broken, Step
+
+
+@dataclass(frozen=True)
+class TaggedJson(Grammar):
+    """`<tool_call>` call or array of calls `</tool_call>`; the last closing mark may be missing.
+
+    Args:
+        openers: The first is written.
+        closer: Empty where the grammar has none.
+        second: A mark that follows the opener.
+        as_list: All calls are written into one array.
+        arguments: The key of the arguments, where calls are written.
+        gap: What is written between marks and calls.
+    """
+
+    openers: Sequence[str]
+    closer: str = ""
+    second: str = ""
+    as_list: bool = False
+    arguments: str = "arguments"
+    gap: str = "\n"
+
+    def read(self, opener: str, context: Context) -> Step[None]:
+        reader = context.reader
+        reader.at += len(opener)
+        yield from reader.space()
+        if self.second:
+            if not (yield from reader.accept(self.second)):
+                raise Broken(f"{opener} is not followed by {self.second}", reader.position)
+            yield from reader.space()
+        if (yield from reader.peek()) not in ("{", "["):
+            raise Broken(f"no JSON follows {opener}", reader.position)
+        try:
+            yield from read_calls(context)
+            yield from self._close(context)
+        except Broken as broken:
+            yield from skip_broken(context, [*self.openers, *filter(None, [self.closer])])
+            if self.closer:
+                yield from reader.accept(self.closer)
+            raise Broken(broken.reason) from None
+        context.passed()
+
+    def _close(self, context: Context) -> Step[None]:
+        reader = context.reader
+        if not self.closer:
+            return
+        yield from reader.space()
+        if (yield from reader.accept(self.closer)) or not (yield from reader.peek()):
+            return
+        for opener in self.openers:
+            if (yield from reader.starts(opener)):
+                return
+        raise Broken(f"something else than {self.closer} follows the call")
+
+    def render(self, calls: Sequence[ParsedCall]) -> str:
+        opener = self.openers[0] + self.second
+        if self.as_list:
+            return f"{opener}{self.gap}{list_text(calls)}{self.gap}{self.closer}"
+        written = (call_text(call, self.arguments) for call in calls)
+        return "\n".join(f"{opener}{self.gap}{text}{self.gap}{self.closer}" for text in written)

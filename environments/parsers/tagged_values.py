@@ -1,0 +1,116 @@
+"""Arguments that stand as bare text between tags: where one ends, and what it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from environments.parsers.argument_types import json_of, stays_text, types_of
+from environments.parsers.arguments_text import ArgumentsWriter
+from environments.parsers.grammar import CannotRender
+from environments.parsers.reader import Reader, Step
+
+Said = Callable[[str], None]
+
+
+def pass_text(
+    reader: Reader, closer: str, followers: Sequence[str], said: Said, ends: Sequence[str] = ()
+) -> Step[None]:
+    """Passes a value and its closing tag.
+
+    A closing tag ends it only where one of `followers` comes after it, or the text ends: others are part of
+    it.
+
+    Args:
+        ends: What else ends it, its closing tag missing; not passed.
+
+    Raises:
+        Broken: It is never closed; reading goes on from its beginning.
+    """
+    begun = reader.position
+    while True:
+        found = yield from reader.until_closed(
+            [closer, *ends], said, f"a value is not closed by {closer}", begun
+        )
+        if found != closer:
+            return
+        place = reader.position
+        reader.at += len(closer)
+        after = reader.position
+        yield from reader.space()
+        if not (yield from reader.peek()):
+            return
+        for follower in followers:
+            if (yield from reader.starts(follower)):
+                return
+        said(reader.between(place, after))
+        reader.go_to(after)
+
+
+class Trimmed:
+    """Text without the one line break at its beginning and the one at its end, passed on as it comes."""
+
+    def __init__(self, said: Said) -> None:
+        self._said = said
+        self._begun = self._held = False
+
+    def __call__(self, text: str) -> None:
+        if not text:
+            return
+        if not self._begun:
+            self._begun = True
+            text = text.removeprefix("\n")
+        if self._held and text:
+            text = "\n" + text
+            self._held = False
+        if text.endswith("\n"):
+            self._held = True
+            text = text[:-1]
+        if text:
+            self._said(text)
+
+
+class TypedArguments:
+    """Writes the arguments of one call, each of the type that the tool's schema gives it.
+
+    Text is told as it comes; what may be of another type once it is whole.
+
+    Args:
+        schema: Of the tool's parameters; None where the tool is not known.
+    """
+
+    def __init__(self, writer: ArgumentsWriter, schema: Mapping[str, Any] | None) -> None:
+        self._writer, self._schema = writer, schema
+        self._types: frozenset[str] = frozenset()
+        self._parts: list[str] = []
+
+    def begin(self, key: str, types: frozenset[str] | None = None) -> Said:
+        """Begins an argument; what is returned takes its text. `types` None: as the schema says."""
+        self._types = types_of(self._schema, key) if types is None else types
+        self._writer.key(key)
+        if stays_text(self._types):
+            self._writer.begin_text()
+            return self._writer.text
+        self._parts = []
+        return self._parts.append
+
+    def end(self) -> None:
+        """Ends the argument."""
+        if stays_text(self._types):
+            self._writer.end_text()
+        else:
+            self._writer.value(json_of("".join(self._parts), self._types))
+
+
+def bare(value: Any, *closers: str) -> str:
+    """A value as bare text: a string as it is, everything else as JSON.
+
+    Raises:
+        CannotRender: One of the tags is in it, so that it might end there.
+    """
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    for closer in closers:
+        if closer in text:
+            raise CannotRender(f"{closer} stands in a value")
+    return text
