@@ -147,4 +147,6 @@ def _type_of(value: Any) -> str:
         return "integer"
     if isinstance(value, float):
         return "number"
-    return {str: "string", dict: "object", list: "array"}.get(type(value), "string")
+    if isinstance(value, Mapping):
+        return "object"
+    return "array" if isinstance(value, list) else "string"

@@ -1,9 +1,11 @@
-"""The model families, by name."""
+"""The model families, by name, and by the names of their models."""
 
 from __future__ import annotations
 
+import difflib
+import re
+
 from environments.parsers.bare_json import BareList, LlamaJson
-from environments.parsers.family import THINK, Family, Thinking
 from environments.parsers.function_xml import FunctionXml
 from environments.parsers.gemma import Gemma
 from environments.parsers.glm import Glm
@@ -12,6 +14,7 @@ from environments.parsers.invoke_xml import InvokeXml
 from environments.parsers.kimi_k3 import KimiK3
 from environments.parsers.minimax_m3 import MiniMaxM3
 from environments.parsers.mistral import Mistral
+from environments.parsers.parser import THINK, Family, Thinking
 from environments.parsers.pythonic import Pythonic
 from environments.parsers.sections import DeepSeek, KimiK2
 from environments.parsers.tagged_json import TaggedJson
@@ -81,3 +84,67 @@ _FAMILIES = (
     ),
 )
 FAMILIES = {family.name: family for family in _FAMILIES}
+
+# The more specific first: a fine-tune before its base, a version before the line it belongs to.
+_MODELS = (
+    ("hermes", r"hermes|smollm"),
+    ("xlam", r"xlam"),
+    ("llama_pythonic", r"toolace|llama-?4|llama-?3\.2-[13]b"),
+    ("kimi_k3", r"kimi-?k3"),
+    ("kimi_k2", r"kimi"),
+    ("glm47", r"glm-?(?:4\.[7-9]|[5-9])"),
+    ("glm45", r"glm-?4"),
+    ("deepseek_v4", r"deepseek-?v4"),
+    ("deepseek_v31", r"deepseek-?v3\.(?:1|2-exp)"),
+    ("deepseek_v32", r"deepseek-?v3\.2"),
+    ("deepseek_v3", r"deepseek-?(?:v3|r1-0528|chat)"),
+    ("nemotron_v3", r"nemotron-?(?:3|nano-3)"),
+    ("qwen3_coder", r"qwen-?3-coder|qwen-?3\.[5-9]|mimo|nanbeige"),
+    ("qwen", r"qwen|qwq"),
+    ("longcat", r"longcat"),
+    (
+        "mistral_pre_v11",
+        r"mixtral|mistral-(?:7b|nemo|large-2407|small-2409)|ministral-\db-(?:instruct-)?2410",
+    ),
+    ("mistral", r"(?:mi|mini|magi|code|dev)stral|pixtral"),
+    ("minimax_m3", r"minimax-?m3"),
+    ("minimax_m2", r"minimax"),
+    ("gpt_oss", r"gpt-?oss"),
+    ("functiongemma", r"functiongemma"),
+    ("gemma4", r"gemma-?4"),
+    ("granite4", r"granite-?4"),
+    ("granite", r"granite"),
+    ("phi4_mini", r"phi-?4-mini"),
+    ("step3p5", r"step-?3(?:\.|p)[5-9]"),
+    ("step3", r"step-?3"),
+    ("olmo3", r"olmo-?3"),
+    ("seed_oss", r"seed-?oss"),
+    ("hunyuan_a13b", r"hunyuan-?a13b|jamba"),
+    ("ernie45", r"ernie-?4\.5"),
+    ("internlm", r"intern-?(?:lm|s1)"),
+    ("lfm2", r"lfm-?2"),
+    ("llama", r"llama"),
+)
+
+
+def parser_for(model_name: str) -> Family | None:
+    """The family of a model, told by its name; None where the name tells nothing.
+
+    Args:
+        model_name: As servers and hubs write it, such as `Qwen/Qwen3-Coder-30B-A3B-Instruct`.
+    """
+    name = re.sub(r"[\s_]+", "-", model_name.casefold())
+    return next((FAMILIES[family] for family, pattern in _MODELS if re.search(pattern, name)), None)
+
+
+def family_of(name: str, variant: str = "") -> Family:
+    """A family by its own name, or by name and variant: llama `pythonic`, mistral `pre_v11`.
+
+    Raises:
+        LookupError: There is none; its text names the nearest ones.
+    """
+    found = FAMILIES.get(f"{name}_{variant}") or FAMILIES.get(name)
+    if found is None:
+        nearest = difflib.get_close_matches(name, FAMILIES, 3) or sorted(FAMILIES)
+        raise LookupError(f"no family {name!r}: {', '.join(nearest)}")
+    return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from json import scanner
 from typing import Any, NoReturn
 
 from environments.parsers.reader import Broken, Reader, Step
@@ -29,7 +30,7 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-_STRICT = json.JSONDecoder(parse_constant=_no_constant)
+_STRICT = scanner.make_scanner(json.JSONDecoder(parse_constant=_no_constant))  # type: ignore[arg-type]
 _LENIENT = json.JSONDecoder(strict=False)
 _CONTROLS = {code: json.dumps(chr(code))[1:-1] for code in range(32)}
 Said = Callable[[str], None]
@@ -87,7 +88,7 @@ def _whole_value(reader: Reader) -> int:
     """Where the value that begins here ends in `reader.text`; 0 where that is not known."""
     text, at = reader.text, reader.at
     try:
-        value, end = _STRICT.scan_once(text, at)
+        value, end = _STRICT(text, at)
     except (StopIteration, ValueError, RecursionError):
         return 0
     if not isinstance(value, str | dict | list):

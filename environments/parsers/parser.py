@@ -12,12 +12,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from environments.parsers.base import Parsed, ParsedCall
 from environments.parsers.events import Event
-from environments.parsers.family import Family, Thinking
-from environments.parsers.grammar import Context
+from environments.parsers.grammar import Context, Grammar
 from environments.parsers.output import Output
 from environments.parsers.reader import Broken, Reader, Step
 
@@ -26,6 +26,47 @@ Tools = Iterable[Mapping[str, Any]]
 
 BEFORE_A_MENTION = " \t`'\"("
 """What stands before a tag that is only spoken of."""
+
+
+@dataclass(frozen=True)
+class Thinking:
+    """How a block of reasoning is marked."""
+
+    opener: str
+    closer: str
+    shown: bool = False
+    """It stays in the content, mark-up included; calls in it are none all the same."""
+
+
+THINK = Thinking("<think>", "</think>")
+
+
+@dataclass(frozen=True)
+class Family:
+    """A model family: its grammar, and what else stands in its turns."""
+
+    name: str
+    grammar: Grammar
+    thinking: tuple[Thinking, ...] = (THINK,)
+    stop_tokens: tuple[str, ...] = ()
+    """Dropped at the end of the text."""
+    silent_between: bool = False
+    """Its content ends with the first call; text between two calls is told of in the errors."""
+
+    def parse(self, text: str, tools: Tools | None = None, in_reasoning: bool = False) -> Parsed:
+        """Takes a whole turn apart; the arguments are those of `StreamParser`."""
+        parser = StreamParser(self, tools, in_reasoning)
+        parser.feed(text)
+        parser.end()
+        return parser.parsed()
+
+    def render(self, calls: Sequence[ParsedCall]) -> str:
+        """The calls as a model of the family writes them.
+
+        Raises:
+            CannotRender: One of them cannot be written so that it is read back the same.
+        """
+        return self.grammar.render(calls)
 
 
 class StreamParser:
@@ -189,14 +230,6 @@ class StreamParser:
         return bool(found.tool_calls) and not (found.content or found.reasoning or found.errors)
 
 
-def parse(family: Family, text: str, tools: Tools | None = None, in_reasoning: bool = False) -> Parsed:
-    """Takes a whole turn apart; the arguments are those of `StreamParser`."""
-    parser = StreamParser(family, tools, in_reasoning)
-    parser.feed(text)
-    parser.end()
-    return parser.parsed()
-
-
 def schemas(tools: Tools | None) -> dict[str, Mapping[str, Any]]:
     """The schema of the parameters of each tool, by name; what is no definition is left out."""
     found = {}
@@ -206,12 +239,3 @@ def schemas(tools: Tools | None) -> dict[str, Mapping[str, Any]]:
             parameters = function.get("parameters")
             found[function["name"]] = parameters if isinstance(parameters, Mapping) else {}
     return found
-
-
-def render(family: Family, calls: Sequence[ParsedCall]) -> str:
-    """The calls as a model of the family writes them.
-
-    Raises:
-        CannotRender: One of them cannot be written so that it is read back the same.
-    """
-    return family.grammar.render(calls)

@@ -17,7 +17,11 @@ from environments.parsers.reader import Broken, Reader, Step
 Said = Callable[[str], None]
 _WORD = re.compile(r"[A-Za-z_]*")
 _NUMBER = re.compile(r"[-+.0-9eE_]*")
-_PART = {quote: re.compile(rf"[^\\{quote}]+") for quote in "'\""}
+_PART = {quote: re.compile(rf"""(?:[^\\{quote}]+|\\[ntrbf"'\\])++""") for quote in "'\""}
+"""What JSON writes the same way, but for quotes and line breaks."""
+_PLAIN_PART = {quote: re.compile(rf"[^\\{quote}]+") for quote in "'\""}
+_ESCAPED_OR_QUOTE = re.compile(r'\\(.)|"')
+_CONTROL = re.compile(r"[\x00-\x1f]")
 _DIGITS = {"x": 2, "u": 4, "U": 8}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a": "\a", "0": "\0", "\n": ""}
 _CONSTANTS = {
@@ -112,14 +116,16 @@ def _string(reader: Reader, said: Said, raw: bool) -> Step[None]:
             said('""')
             return
         closer = quote * 3
-    part = _PART[quote]
+    part = (_PLAIN_PART if raw else _PART)[quote]
     said('"')
     high = ""  # the first half of a pair of \u escapes
     while True:
         found = part.match(reader.text, reader.at)
         if found:
-            said(quoted(high + found[0])[1:-1])
-            high = ""
+            if high:
+                said(quoted(high)[1:-1])
+                high = ""
+            said(_as_json(found[0]))
             reader.at = found.end()
         sign = yield from reader.peek()
         if not sign:
@@ -141,6 +147,17 @@ def _string(reader: Reader, said: Said, raw: bool) -> Step[None]:
     if high:
         said(quoted(high)[1:-1])
     said('"')
+
+
+def _as_json(part: str) -> str:
+    """A part of a string whose escapes JSON knows too."""
+    if '"' in part or "\\'" in part:
+        part = _ESCAPED_OR_QUOTE.sub(_requoted, part)
+    return _CONTROL.sub(lambda found: quoted(found[0])[1:-1], part) if _CONTROL.search(part) else part
+
+
+def _requoted(found: re.Match[str]) -> str:
+    return '\\"' if found[0] == '"' else "'" if found[1] == "'" else found[0]
 
 
 def _escape(reader: Reader, raw: bool) -> Step[str]:
