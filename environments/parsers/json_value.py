@@ -17,6 +17,8 @@ from environments.parsers.reader import Broken, Reader, Step
 
 DEEPEST = 500
 """Levels of arrays and objects; what is nested deeper is no call."""
+FIRST_WINDOW, WINDOW_GROWTH, LONGEST_TOKEN = 2048, 8, 8
+"""Characters; times; characters."""
 _STRING_PART = re.compile(r'(?:[^"\\]+|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+')
 _STRING_START = re.compile(r"\\(?:u[0-9A-Fa-f]{0,3})?")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -85,18 +87,31 @@ def pass_string(reader: Reader) -> Step[str]:
 
 
 def _whole_value(reader: Reader) -> int:
-    """Where the value that begins here ends in `reader.text`; 0 where that is not known."""
-    text, at = reader.text, reader.at
-    try:
-        value, end = _STRICT(text, at)
-    except (StopIteration, ValueError, RecursionError):
-        return 0
+    """Where the value that begins here ends in `reader.text`; 0 where that is not known.
+
+    It is looked for in windows that grow: an error costs the library a pass over all that it was given.
+    """
+    text, at, size = reader.text, reader.at, FIRST_WINDOW
+    while True:
+        window = text[at : at + size]
+        whole = at + size >= len(text)
+        try:
+            value, end = _STRICT(window, 0)
+        except json.JSONDecodeError as error:
+            cut = error.msg.startswith("Unterminated string") or error.pos > len(window) - LONGEST_TOKEN
+            if whole or not cut:
+                return 0
+        except (StopIteration, ValueError, RecursionError):
+            return 0
+        else:
+            break
+        size *= WINDOW_GROWTH
     if not isinstance(value, str | dict | list):
         return 0  # a number may go on
     # A string holds no level, however many brackets are in it.
-    if text.count("[", at, end) + text.count("{", at, end) > DEEPEST and _is_too_deep(value):
+    if window.count("[", 0, end) + window.count("{", 0, end) > DEEPEST and _is_too_deep(value):
         return 0
-    return int(end)
+    return at + end
 
 
 def _is_too_deep(value: Any) -> bool:
