@@ -3,8 +3,7 @@
 - A block of reasoning opens at the beginning of the text, of a line, or right after a call or another
   block. Calls in it are none. A closing tag alone, at the end of a line or before one, makes all that
   stands before it reasoning: the prompt has opened the block.
-- A block that is never closed is reasoning to the end of the text; but where it ends in calls, after which
-  nothing stands, the model has stopped to have them run: they count.
+- A block that is never closed is reasoning to the end of the text: calls in it are drafts.
 - What was begun as a call and is none stays content; reading goes on after what could not be read.
 - The time is linear in the length of the text; per piece it does not grow with what came before.
 """
@@ -201,33 +200,16 @@ class StreamParser:
         """A block of reasoning, from its opener (which the prompt may have written) on."""
         reader = self._reader
         say = self._content if thinking.shown else self._out.reasoning
-        opened = yield from reader.accept(thinking.opener)
-        if opened and thinking.shown:
-            say(thinking.opener)
-        openers = [opener for opener in self._family.grammar.openers if len(opener) > 1]
-        mark = yield from reader.until([thinking.closer, *openers], say)
-        if mark and mark != thinking.closer:
-            draft = reader.position
-            mark = yield from reader.until([thinking.closer])
-            text = reader.between(draft, reader.position)
-            if not mark and self._ends_in_calls(text):
-                reader.go_to(draft)
-                return
-            say(text)
-        if not mark:
-            return
-        if thinking.shown:
-            self._pass_as_content(len(mark))
-        else:
-            reader.at += len(mark)
-            self._out.reasoning("\n")
-
-    def _ends_in_calls(self, text: str) -> bool:
-        inside = StreamParser(self._family)
-        inside.feed(text)
-        inside.end()
-        found = inside.parsed()
-        return bool(found.tool_calls) and not (found.content or found.reasoning or found.errors)
+        if (yield from reader.starts(thinking.opener)):
+            if thinking.shown:
+                say(thinking.opener)
+            reader.at += len(thinking.opener)
+        closed = yield from reader.until([thinking.closer], say)
+        if closed and thinking.shown:
+            self._pass_as_content(len(closed))
+        elif closed:
+            reader.at += len(closed)
+            say("\n")
 
 
 def schemas(tools: Tools | None) -> dict[str, Mapping[str, Any]]:
