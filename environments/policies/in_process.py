@@ -16,8 +16,10 @@ from environments.policies.base import (
     TokenRecord,
     Usage,
 )
+from environments.policies.call_ids import fresh_id
 from environments.policies.engine import Engine, Request
 from environments.policies.renderers import Renderer
+from environments.policies.turn_text import call_errors
 from rl_cli.core.messages import Message, assistant, tool_call
 
 MAX_NEW_TOKENS = 512
@@ -71,7 +73,7 @@ class InProcessSession:
         self._temperature = 1.0 if sampling.temperature is None else sampling.temperature
         self._max_tokens = sampling.max_tokens or MAX_NEW_TOKENS
         self._messages: list[Message] = []
-        self._calls = 0
+        self._call_ids: set[str] = set()
         self.record = TokenRecord()
 
     async def complete(self, new_messages: list[Message]) -> Completion:
@@ -98,9 +100,9 @@ class InProcessSession:
 
         parsed = self._renderer.read(sampled.ids, self._tools)
         calls = []
-        for call in parsed.calls:
-            calls.append(tool_call(f"call_{self._calls}", call.name, call.arguments))
-            self._calls += 1
+        for call in parsed.tool_calls:
+            calls.append(tool_call(fresh_id(call.id, self._call_ids), call.name, call.arguments))
+            self._call_ids.add(calls[-1]["id"])
         message = assistant(parsed.content, calls)
         if parsed.reasoning is not None:
             message["reasoning"] = parsed.reasoning
@@ -109,4 +111,4 @@ class InProcessSession:
             self._on_delta(TextDelta(parsed.content))
         finish = FinishReason.TOOL_CALLS if calls and sampled.finish is FinishReason.STOP else sampled.finish
         usage = Usage(len(before), len(sampled.ids), 0, 1)
-        return Completion(message, finish, usage, record, [error.reason for error in parsed.errors])
+        return Completion(message, finish, usage, record, call_errors(parsed))

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Protocol
 
-from environments.parsers import hermes
 from environments.parsers.base import Parsed, ParsedCall, ParseError
+from environments.parsers.parser import Family
 from environments.policies.base import PolicyError
+from environments.policies.model_family import family_for
+from environments.policies.turn_text import read_turn
 from rl_cli.core.messages import Message, ToolCall, assistant, tool_call, user
 
 Tools = list[dict[str, Any]]
@@ -74,7 +75,7 @@ class TinyRenderer:
         if not opened:
             return Parsed(text, errors=[ParseError(0, "</call> without <call>")])
         arguments = json.dumps({self.ARGUMENT: expression.strip()})
-        return Parsed(before, calls=[ParsedCall(self.TOOL, arguments)])
+        return Parsed(before, tool_calls=[ParsedCall(self.TOOL, arguments)])
 
     def _text(self, message: Message) -> str:
         content = message["content"] or ""
@@ -88,21 +89,21 @@ class TinyRenderer:
 
 
 class ChatTemplateRenderer:
-    """For Hugging Face models: the tokenizer's chat template, and a parser for the calls in the text."""
+    """For Hugging Face models: the tokenizer's chat template, and turns in the form of the model's family."""
 
     def __init__(
         self,
         tokenizer: Any,
-        parse: Callable[[str], Parsed] = hermes.parse,
+        family: Family | None = None,
         stop_ids: frozenset[int] | None = None,
     ) -> None:
         """Args:
         tokenizer: With a chat template that allows a conversation to grow at its end.
-        parse: Finds the calls in a turn's text.
+        family: How turns are read; None takes what the template, or else the tokenizer's name, tells.
         stop_ids: Besides the token with which the template closes a turn; None takes the tokenizer's eos.
         """
         self._tokenizer = tokenizer
-        self._parse = parse
+        self._family = family or family_for(tokenizer.name_or_path, str(tokenizer.chat_template))
         self._marker = f"reply{secrets.token_hex(8)}"
         closing = self._ids(self._after_reply([], [], []))
         special = set(tokenizer.all_special_ids)
@@ -110,6 +111,8 @@ class ChatTemplateRenderer:
             ([tokenizer.eos_token_id] if stop_ids is None else list(stop_ids))
             + [token for token in closing[:1] if token in special]
         ) - {None}
+        prompt = self._render([user("?")], [], ready=True).rstrip()
+        self._opens_reasoning = any(prompt.endswith(block.opener.rstrip()) for block in self._family.thinking)
 
     def stop_ids(self, tools: Tools) -> frozenset[int]:
         return self._stop_ids
@@ -136,7 +139,7 @@ class ChatTemplateRenderer:
 
     def read(self, ids: list[int], tools: Tools) -> Parsed:
         text = self._tokenizer.decode([i for i in ids if i not in self._stop_ids], skip_special_tokens=False)
-        return self._parse(text)
+        return read_turn(self._family, text, tools, self._opens_reasoning)
 
     def _after_reply(self, calls: list[ToolCall], new: list[Message], tools: Tools) -> str:
         """What the template writes after the content of an assistant message with these calls, and then."""

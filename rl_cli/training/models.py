@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,8 @@ class Loaded:
     tokenizer: Any
     tiny: bool
     """Built here: prompts are plain text. Else they go through the tokenizer's chat template."""
+    name: str = ""
+    """Of the model that it is, or was trained from; empty where nothing depends on it."""
 
 
 def device() -> str:
@@ -77,7 +79,7 @@ def load_pretrained(section: ModelSection, train: bool = True) -> Loaded:
     if section.lora and train:
         model = add_lora(model, section.lora)
     model.to(device())
-    return Loaded(model, tokenizer, tiny=False)
+    return Loaded(model, tokenizer, tiny=False, name=section.name)
 
 
 def load_checkpoint(folder: Path, section: ModelSection) -> Loaded:
@@ -94,7 +96,7 @@ def load_checkpoint(folder: Path, section: ModelSection) -> Loaded:
         from peft import PeftModel
 
         loaded = load_pretrained(section, train=False)
-        return Loaded(PeftModel.from_pretrained(loaded.model, folder), loaded.tokenizer, tiny=False)
+        return replace(loaded, model=PeftModel.from_pretrained(loaded.model, folder))
     try:
         template = AutoTokenizer.from_pretrained(folder).chat_template
     except (OSError, ValueError) as error:
@@ -102,7 +104,8 @@ def load_checkpoint(folder: Path, section: ModelSection) -> Loaded:
         raise WorkFailed(f"{folder} holds no model: {first}") from error
     if template == CHAT_TEMPLATE:
         return load_tiny(folder)
-    return load_pretrained(section.model_copy(update={"name": str(folder), "lora": None}), train=False)
+    loaded = load_pretrained(section.model_copy(update={"name": str(folder), "lora": None}), train=False)
+    return replace(loaded, name=section.name)
 
 
 def add_lora(model: Any, section: LoraSection) -> Any:
@@ -154,8 +157,13 @@ def make_policy(loaded: Loaded, name: str, engine: Engine | None = None) -> Poli
     """
     from environments.policies.engine import Engine
     from environments.policies.in_process import InProcessPolicy
-    from environments.policies.renderers import ChatTemplateRenderer, TinyRenderer
+    from environments.policies.model_family import family_for
+    from environments.policies.renderers import ChatTemplateRenderer, Renderer, TinyRenderer
 
-    renderer = TinyRenderer(loaded.tokenizer) if loaded.tiny else ChatTemplateRenderer(loaded.tokenizer)
+    if loaded.tiny:
+        renderer: Renderer = TinyRenderer(loaded.tokenizer)
+    else:
+        family = family_for(loaded.name, str(loaded.tokenizer.chat_template))
+        renderer = ChatTemplateRenderer(loaded.tokenizer, family)
     engine = engine or Engine(loaded.model, loaded.tokenizer.pad_token_id)
     return InProcessPolicy(engine, renderer, name)

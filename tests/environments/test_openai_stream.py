@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 
 from environments.policies.base import FinishReason, ReasoningDelta, TextDelta
 from environments.policies.endpoints.errors import CutStream, StreamedError
+from environments.policies.endpoints.served_text import ServedText
 from environments.policies.endpoints.sse import EventStream
-from environments.policies.endpoints.think_tags import TagSplitter, split_reasoning
 from environments.policies.openai.stream import Assembled, Assembly
 
 OFFERED = ("get_weather", "get", "rl_list_runs", "stop")
+TOOLS = [{"type": "function", "function": {"name": name}} for name in OFFERED]
 
 
 def assemble(*chunks: dict[str, Any], done: bool = True, **settings: Any) -> Assembled:
-    assembly = Assembly(settings.pop("offered", OFFERED), **settings)
+    assembly = Assembly(settings.pop("model", "test-model"), settings.pop("tools", TOOLS), **settings)
     for chunk in chunks:
         list(assembly.feed(chunk))
     if done:
@@ -109,15 +110,16 @@ def test_the_last_event_needs_no_empty_line():
 @given(st.data(), prose, prose.filter(str.strip), st.booleans())
 def test_streamed_thinking_is_told_from_text(data, text, thought, tagged):
     content = f"<think>{thought}</think>\n{text}" if tagged else f"{text} < {thought}"
-    splitter, shown = TagSplitter(hide_calls=True), []
+    served, shown = ServedText("test-model", TOOLS), []
     for p in cut(data, content):
-        shown += splitter.feed(p)
-    shown += splitter.rest(calls_found=False)
+        shown += served.show(p)
+    shown += served.rest()
     said = "".join(d.text for d in shown if isinstance(d, TextDelta))
     inside = "".join(d.text for d in shown if isinstance(d, ReasoningDelta))
-    expected, rest = split_reasoning(content)
-    assert said == rest
-    assert (inside.strip() or None) == expected
+    expected = (thought, text) if tagged else ("", content)
+    assert (inside, said) == tuple(part.strip() for part in expected)
+    whole = served.read(content, has_calls=False)
+    assert ((whole.content or "").strip(), whole.reasoning or "") == (said, inside)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +234,7 @@ def test_calls_that_came_as_text(content):
     assert [call[1:] for call in calls_of(answer)] == [("get", '{"a": 1}')]
     assert answer.message["content"] is None
     assert answer.finish_reason is FinishReason.TOOL_CALLS
-    assert calls_of(assemble(delta("stop", content=content), offered=())) == []
+    assert calls_of(assemble(delta("stop", content=content), tools=())) == []
 
 
 @pytest.mark.parametrize(

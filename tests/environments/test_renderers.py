@@ -80,7 +80,7 @@ def test_a_turn_is_read_without_its_stop_token() -> None:
     )
     parsed = renderer.read(tokenizer().encode(written, add_special_tokens=False), TOOLS)
     assert (parsed.content, parsed.reasoning) == ("Adding.", "hm")
-    assert [(c.name, c.arguments) for c in parsed.calls] == [("add", '{"a": 1}')]
+    assert [(c.name, c.arguments) for c in parsed.tool_calls] == [("add", '{"a": 1}')]
 
 
 def test_a_template_that_rewrites_the_past_is_refused() -> None:
@@ -113,7 +113,7 @@ def test_the_tiny_form_reads_and_writes_calls(tiny: Any) -> None:
     assert turn[-1] in renderer.stop_ids(TOOLS)
     assert turn[-1] not in renderer.stop_ids([])
     parsed = renderer.read(turn, TOOLS)
-    assert [(c.name, json.loads(c.arguments)) for c in parsed.calls] == [
+    assert [(c.name, json.loads(c.arguments)) for c in parsed.tool_calls] == [
         ("calculator", {"expression": "5 * 4"})
     ]
     call = tool_call("c", "calculator", "{}")
@@ -128,5 +128,5 @@ def test_the_tiny_form_without_a_whole_call_is_text(tiny: Any) -> None:
     final = [*made.encode(" #### 20", add_special_tokens=False), made.eos_token_id]
     assert renderer.read(final, TOOLS).content == " #### 20"
     lone = renderer.read(made.encode(" 20</call>", add_special_tokens=False), TOOLS)
-    assert (lone.calls, len(lone.errors)) == ([], 1)
-    assert renderer.read(made.encode("<call> 1", add_special_tokens=False), TOOLS).calls == []
+    assert (lone.tool_calls, len(lone.errors)) == ([], 1)
+    assert renderer.read(made.encode("<call> 1", add_special_tokens=False), TOOLS).tool_calls == []

@@ -120,7 +120,7 @@ class AnthropicSession:
 
         async def send(progress: Progress) -> tuple[Completion, Usage]:
             own = is_anthropic(self._endpoint)
-            text = TextReader(self._on_delta, [tool["function"]["name"] for tool in self._tools])
+            text = TextReader(self._on_delta, self._endpoint.model, self._tools)
             builder = MessageBuilder(self._on_delta if own else text.show, taken)
             await self._receive(request, builder, progress)
             completion = builder.completion() if own else text.read(builder.completion(), taken)

@@ -22,6 +22,7 @@ from environments.policies.base import (
     TextDelta,
     Usage,
 )
+from environments.policies.call_ids import fresh_id
 from environments.policies.endpoints.answer_limit import MOST_PARTS, too_many_parts
 from environments.policies.endpoints.errors import CutStream, StreamedError
 from environments.policies.endpoints.token_estimate import TextCount
@@ -193,9 +194,7 @@ class MessageBuilder:
         calls: list[ToolCall] = []
         taken = set(self.taken_ids)
         for block in [block for block in self._blocks if block.type == "tool_use"]:
-            number = len(taken)
-            while not block.id or block.id in taken:
-                block.id, number = f"call_{number}", number + 1
+            block.id = fresh_id(block.id, taken)
             taken.add(block.id)
             calls.append(tool_call(block.id, block.name, block.arguments))
         return calls

@@ -5,11 +5,13 @@ Anthropic's own API never does, so nothing is looked for in what it sends.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from environments.policies.base import Completion, Delta, FinishReason, OnDelta, TextDelta
-from environments.policies.endpoints.call_text import calls_in
-from environments.policies.endpoints.think_tags import TagSplitter, split_reasoning
+from environments.policies.call_ids import fresh_id
+from environments.policies.endpoints.served_text import ServedText
+from environments.policies.turn_text import call_errors
 from rl_cli.core.messages import ToolCall, tool_call
 
 
@@ -17,42 +19,37 @@ class TextReader:
     """Stands between one message's pieces and whoever is shown them, and reads the whole at the end.
 
     Args:
-        offered: Names of the tools that were offered; without any, calls in text stay text.
+        model: Who answers.
+        tools: The tools that were offered; without any, calls in text stay text.
     """
 
-    def __init__(self, on_delta: OnDelta | None, offered: Collection[str]) -> None:
+    def __init__(self, on_delta: OnDelta | None, model: str, tools: Sequence[dict[str, Any]]) -> None:
         self._show = on_delta or (lambda delta: None)
-        self._offered = offered
-        self._splitter = TagSplitter(hide_calls=bool(offered))
+        self._served = ServedText(model, tools)
 
     def show(self, delta: Delta) -> None:
         """Passes a piece on, as what it is."""
-        for piece in self._splitter.feed(delta.text) if isinstance(delta, TextDelta) else [delta]:
+        for piece in self._served.show(delta.text) if isinstance(delta, TextDelta) else [delta]:
             self._show(piece)
 
     def read(self, completion: Completion, taken: Collection[str]) -> Completion:
         """The completion with what its text held in the right places; `taken` ids are not used again."""
         message = completion.message
-        reasoning, content = split_reasoning(message["content"] or "")
-        if reasoning:
-            message["reasoning"] = "\n\n".join(filter(None, [message.get("reasoning"), reasoning]))
-        message["content"] = content or None
+        parsed = self._served.read(message["content"] or "", bool(message.get("tool_calls")))
+        if parsed.reasoning:
+            thoughts = filter(None, [message.get("reasoning"), parsed.reasoning])
+            message["reasoning"] = "\n\n".join(dict.fromkeys(thoughts))
+        message["content"] = parsed.content or None
+        completion.call_errors += call_errors(parsed)
         found: list[ToolCall] = []
-        if content and self._offered and not message.get("tool_calls"):
-            parsed = calls_in(content, self._offered)
-            for call in parsed.calls:
-                call_id = f"call_{len(taken) + len(found)}"
-                while call_id in taken:
-                    call_id += "_"
-                found.append(tool_call(call_id, call.name, call.arguments))
-            completion.call_errors += [
-                f"at character {error.position}: {error.reason}" for error in parsed.errors
-            ]
-            message["content"] = parsed.content or None
+        used = set(taken)
+        for call in parsed.tool_calls:
+            found.append(tool_call(fresh_id(call.id, used), call.name, call.arguments))
+            used.add(found[-1]["id"])
         if found:
             message["tool_calls"] = found
             if completion.finish_reason is FinishReason.STOP:
                 completion.finish_reason = FinishReason.TOOL_CALLS
-        for piece in self._splitter.rest(bool(found)):
+        for piece in self._served.rest():
             self._show(piece)
         return completion

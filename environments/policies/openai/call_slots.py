@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from environments.policies.call_ids import fresh_id
 from environments.policies.endpoints.answer_limit import MOST_PARTS, too_many_parts
 from environments.policies.endpoints.token_estimate import TextCount
 from rl_cli.core.json_text import repair_surrogates
@@ -88,9 +89,7 @@ class CallSlots:
         """The calls in the order in which they began. Ids that are missing or in `taken` are replaced."""
         used, calls = set(taken), []
         for slot in self.begun:
-            call_id, n = slot.id, len(used)
-            while not call_id or call_id in used:
-                call_id, n = f"call_{n}", n + 1
+            call_id = fresh_id(slot.id, used)
             used.add(call_id)
             name, arguments = repair_surrogates(slot.name.strip()), repair_surrogates(slot.arguments)
             calls.append(tool_call(repair_surrogates(call_id), name, arguments))

@@ -99,7 +99,6 @@ class OpenAIChatSession:
         self._policy, self._client, self._rollout_id = policy, client, rollout_id
         self._tools, self._sampling, self._bounds = tools, sampling, bounds
         self._on_delta = on_delta or (lambda delta: None)
-        self._offered = frozenset(tool["function"]["name"] for tool in tools)
         self._wire: list[dict[str, Any]] = []
         self._call_ids: set[str] = set()
         self._tokens = request_tokens([], tools)
@@ -179,7 +178,7 @@ class OpenAIChatSession:
     ) -> Assembled:
         """One attempt. What is streamed is shown at once."""
         limit = request.get("max_completion_tokens") or request.get("max_tokens")
-        assembly = Assembly(self._offered, taken, limit)
+        assembly = Assembly(self._policy.endpoint.model, self._tools, taken, limit)
         if not request["stream"]:
             progress.output_tokens = limit or ASSUMED_OUTPUT  # a lost answer may have been that long
         create = self._client.chat.completions.with_streaming_response.create

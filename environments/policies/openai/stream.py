@@ -5,15 +5,14 @@ Chunks are plain JSON values, as servers sent them: nothing in them is taken for
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from environments.policies.base import FinishReason, ReasoningDelta, TextDelta, Usage
 from environments.policies.endpoints.answer_limit import MOST_PARTS, too_many_parts
-from environments.policies.endpoints.call_text import calls_in
 from environments.policies.endpoints.errors import CutStream, StreamedError
-from environments.policies.endpoints.think_tags import TagSplitter, split_reasoning
+from environments.policies.endpoints.served_text import ServedText
 from environments.policies.endpoints.token_estimate import TextCount
 from environments.policies.openai.call_slots import CallSlots, is_cut, is_object
 from environments.policies.openai.parts import (
@@ -24,6 +23,7 @@ from environments.policies.openai.parts import (
     texts_of,
     usage_of,
 )
+from environments.policies.turn_text import call_errors
 from rl_cli.core.json_text import repair_surrogates
 from rl_cli.core.messages import Message, ToolCall, assistant
 
@@ -61,20 +61,25 @@ class Assembly:
     """Takes the chunks of one answer.
 
     Args:
-        offered: Names of the tools that were offered; without any, calls in text stay text.
+        model: Who answers; tells in which form calls may stand in the text.
+        tools: The tools that were offered; without any, calls in text stay text.
         taken: Ids of calls that the conversation has already.
         max_tokens: The limit that was sent, if one was.
     """
 
     def __init__(
-        self, offered: Collection[str] = (), taken: Collection[str] = (), max_tokens: int | None = None
+        self,
+        model: str,
+        tools: Sequence[dict[str, Any]] = (),
+        taken: Collection[str] = (),
+        max_tokens: int | None = None,
     ) -> None:
-        self._offered, self._taken, self._max_tokens = offered, taken, max_tokens
+        self._taken, self._max_tokens = taken, max_tokens
         self.count = TextCount()
         """All that has been received of the answer, to guess its tokens from."""
-        self._slots = CallSlots(offered, self.count)
-        self._splitter = TagSplitter(hide_calls=bool(offered))
-        self._text, self._thought, self._tail = PairedText(), PairedText(), ""
+        self._slots = CallSlots(frozenset(tool["function"]["name"] for tool in tools), self.count)
+        self._served = ServedText(model, tools)
+        self._text, self._thought = PairedText(), PairedText()
         self._content: list[str] = []
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
@@ -127,16 +132,16 @@ class Assembly:
         Raises:
             CutStream: The answer is not complete, or there is none.
         """
-        self._tail = self._text.rest()
-        content = "".join(self._content) + self._tail
-        thought = ("".join(self._reasoning) + self._thought.rest()).strip()
-        if not thought:
-            inside, content = split_reasoning(content)
-            thought = inside or ""
+        self._content.append(self._text.rest())
+        parsed = self._served.read("".join(self._content), has_calls=bool(self._slots.begun))
+        for i, found in enumerate(parsed.tool_calls):
+            function = {"name": found.name, "arguments": found.arguments}
+            self._slots.feed({"id": found.id, "function": function}, i)
+        said = ("".join(self._reasoning) + self._thought.rest()).strip()
+        thought = "\n\n".join(dict.fromkeys(filter(None, [said, parsed.reasoning])))
+        content = parsed.content or ""
         content = content if content.strip() else "".join(self._refusal)
-        calls, errors = self._slots.calls(self._taken), list[str]()
-        if not calls and self._offered:
-            content, calls, errors = self._calls_in_text(content)
+        calls, errors = self._slots.calls(self._taken), call_errors(parsed)
         finish = self._finish_reason(calls, content)
         kept, dropped = _usable(calls, finish)
         message = assistant(content or None, kept)
@@ -150,8 +155,8 @@ class Assembly:
 
     def rest(self) -> Iterator[TextDelta | ReasoningDelta]:
         """What was not shown yet, because it might have been calls. Ask for it after the result."""
-        yield from self._splitter.feed(self._tail)
-        yield from self._splitter.rest(calls_found=bool(self._slots.slots))
+        yield from self._served.show(self._content[-1])
+        yield from self._served.rest()
 
     def _take_delta(self, delta: dict[str, Any], listed: bool) -> Iterator[TextDelta | ReasoningDelta]:
         text, thought = texts_of(delta.get("content"))
@@ -167,7 +172,7 @@ class Assembly:
         if text := self._text.feed(text):
             self._content.append(text)
             self.count.add(text)
-            yield from self._splitter.feed(text)
+            yield from self._served.show(text)
         if isinstance(refusal := delta.get("refusal"), str) and refusal:
             self._refusal.append(repair_surrogates(refusal))
             self.count.add(refusal)
@@ -187,13 +192,6 @@ class Assembly:
         if isinstance(usage, dict):
             self._usage = usage
             self._done = self._done or not chunk.get("choices")  # it comes last, unless in every chunk
-
-    def _calls_in_text(self, content: str) -> tuple[str, list[ToolCall], list[str]]:
-        parsed = calls_in(content, self._offered)
-        for i, call in enumerate(parsed.calls):
-            self._slots.feed({"function": {"name": call.name, "arguments": call.arguments}}, i)
-        errors = [f"at character {error.position}: {error.reason}" for error in parsed.errors]
-        return parsed.content or "", self._slots.calls(self._taken), errors
 
     def _finish_reason(self, calls: list[ToolCall], content: str) -> FinishReason:
         if self._finish in BROKEN:

@@ -1,7 +1,6 @@
-"""Calls that a server returned as text: Hermes tags, or content that is nothing but the JSON of calls.
+"""Calls whose JSON a server returned as content, without any mark, in a code fence or not.
 
-Content that merely mentions JSON stays content: without tags, all of it must be calls of offered tools.
-Not covered yet: what other model families write.
+Content that merely mentions JSON stays content: all of it must be calls of offered tools.
 """
 
 from __future__ import annotations
@@ -11,29 +10,15 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from environments.parsers import hermes
-from environments.parsers.base import Parsed, ParsedCall
+from environments.parsers.base import ParsedCall
 
 _FENCE = re.compile(r"```(?:json|tool_call|tool_code)?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
 _PYTHON_TAG = "<|python_tag|>"
 _DECODER = json.JSONDecoder()
 
 
-def calls_in(content: str, offered: Collection[str]) -> Parsed:
-    """What is left of `content` for a reader, and the calls in it."""
-    if hermes.OPEN in content:
-        content = content.replace(hermes.END_THINK, "")
-        if content.rfind(hermes.OPEN) > content.rfind(hermes.CLOSE):  # some servers take it for a stop token
-            closed = hermes.parse(content + hermes.CLOSE)
-            if not closed.errors:
-                return closed
-        return hermes.parse(content)
-    calls = _bare_calls(content, offered)
-    return Parsed(None, calls=calls) if calls else Parsed(content)
-
-
-def _bare_calls(content: str, offered: Collection[str]) -> list[ParsedCall]:
-    """The calls, where the whole text is one or several of them; else nothing."""
+def bare_calls(content: str, offered: Collection[str]) -> list[ParsedCall]:
+    """The calls, where the whole content is one or several calls of offered tools; else nothing."""
     text = content.strip().removeprefix(_PYTHON_TAG).strip()
     if fenced := _FENCE.fullmatch(text):
         text = fenced[1].strip()
