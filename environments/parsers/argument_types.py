@@ -62,7 +62,9 @@ def json_of(text: str, types: frozenset[str]) -> str:
         return json.dumps(text, ensure_ascii=False)
     bare = text.strip()
     for kind in _ORDER:
-        if kind in types and (value := _as(kind, bare)):
+        # 5.0 is an integer only where it can be no number
+        fits = kind in types and not (kind == "integer" and "number" in types)
+        if fits and (value := _as(kind, bare)):
             return value
     return json.dumps(text, ensure_ascii=False)
 

@@ -6,21 +6,23 @@ end belong to the tags; everything else is the value's own.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from environments.parsers.arguments_text import ArgumentsWriter
 from environments.parsers.base import ParsedCall
-from environments.parsers.grammar import CannotRender, Context, Grammar
+from environments.parsers.grammar import CannotRender, Context, Grammar, writable
+from environments.parsers.json_value import members
 from environments.parsers.reader import Broken, Step
-from environments.parsers.tagged_values import Trimmed, TypedArguments, bare, pass_text
+from environments.parsers.tagged_values import Trimmed, TypedArguments, bare, closing, pass_text
 
 FUNCTION, END_FUNCTION = "<function=", "</function>"
 PARAMETER, END_PARAMETER = "<parameter=", "</parameter>"
 _NAME = re.compile(r"[^\s<>]*")
 _KEY = re.compile(r"[^<>\n]*")
+_UNCLOSED = ("\n" + PARAMETER, "\n" + END_FUNCTION)
+"""What ends a value whose closing tag is missing."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,10 @@ class FunctionXml(Grammar):
     @property
     def openers(self) -> Sequence[str]:  # type: ignore[override]
         return (self.opener, FUNCTION)
+
+    @property
+    def _followers(self) -> Sequence[str]:
+        return (PARAMETER, END_FUNCTION, self.closer)
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader = context.reader
@@ -53,14 +59,12 @@ class FunctionXml(Grammar):
         reader, out = context.reader, context.out
         reader.at += len(FUNCTION)
         after = reader.position
-        name = (yield from reader.word(_NAME)).strip("\"'")
+        name = _unquoted((yield from reader.word(_NAME)))
         if not name or not (yield from reader.accept(">")):
             raise Broken(f"no name follows {FUNCTION}", after)
         out.start_call(name)
         writer = ArgumentsWriter(out)
         arguments = TypedArguments(writer, context.tools.get(name))
-        followers = (PARAMETER, END_FUNCTION, self.closer)
-        missing = ("\n" + PARAMETER, "\n" + END_FUNCTION)
         while True:
             yield from reader.space()
             if (yield from reader.accept(END_FUNCTION)):
@@ -68,10 +72,10 @@ class FunctionXml(Grammar):
             if (yield from reader.starts(self.closer)):
                 break
             yield from reader.expect(PARAMETER, f"something else than {PARAMETER} stands in a function")
-            key = (yield from reader.word(_KEY)).strip().strip("\"'")
+            key = _unquoted((yield from reader.word(_KEY)))
             yield from reader.expect(">", "a parameter's name is not closed")
             value = Trimmed(arguments.begin(key))
-            yield from pass_text(reader, END_PARAMETER, followers, value, missing)
+            yield from pass_text(reader, END_PARAMETER, self._followers, value, _UNCLOSED)
             arguments.end()
         writer.end()
         out.finish_call()
@@ -81,12 +85,19 @@ class FunctionXml(Grammar):
         return "\n".join(self._written(call) for call in calls)
 
     def _written(self, call: ParsedCall) -> str:
-        if not call.name or not _NAME.fullmatch(call.name) or call.name != call.name.strip("\"'"):
-            raise CannotRender(f"{call.name!r} cannot be written as a name")
-        lines = [self.opener, f"{FUNCTION}{call.name}>"]
-        for key, value in json.loads(call.arguments).items():
-            if not _KEY.fullmatch(key) or key != key.strip().strip("\"'"):
-                raise CannotRender(f"{key!r} cannot be written as the name of a parameter")
-            text = bare(value, END_PARAMETER, PARAMETER, END_FUNCTION)
-            lines += [f"{PARAMETER}{key}>", text, END_PARAMETER]
+        lines = [self.opener, f"{FUNCTION}{_name(call.name, _NAME)}>"]
+        ends = closing(END_PARAMETER, self._followers, _UNCLOSED)
+        for key, value in members(call.arguments):
+            text = bare(value, ends, "\n")
+            lines += [f"{PARAMETER}{_name(key, _KEY)}>", text, END_PARAMETER]
         return "\n".join([*lines, END_FUNCTION, self.closer])
+
+
+def _name(text: str, pattern: re.Pattern[str]) -> str:
+    if text != _unquoted(text):
+        raise CannotRender(f"{text!r} cannot be written as a name")
+    return writable(text, pattern)
+
+
+def _unquoted(name: str) -> str:
+    return name.strip().strip("\"'")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from environments.parsers.argument_types import json_of, number_text, types_of
 from environments.parsers.arguments_text import quoted
 from environments.parsers.base import ParsedCall
-from environments.parsers.grammar import CannotRender, Context, Grammar
-from environments.parsers.json_value import DEEPEST
-from environments.parsers.reader import Broken, Step
+from environments.parsers.grammar import CannotRender, Context, Grammar, writable
+from environments.parsers.json_value import DEEPEST, members, rewritten
+from environments.parsers.reader import LONGEST_WORD, Broken, Step
+from environments.parsers.tagged_values import bare
 
 _NAME = re.compile(r"[^\s{}\[\],:<]*")
 _BARE = re.compile(r"[^,{}\[\]<\n]*")
@@ -90,11 +89,11 @@ class Gemma(Grammar):
                 if not first:
                     say(", ")
                 if open_[-1] == "{":
-                    said = yield from self._key(context)
+                    said = yield from self._pass_key(context)
                     key = said if len(open_) == 1 else key
                 break
 
-    def _key(self, context: Context) -> Step[str]:
+    def _pass_key(self, context: Context) -> Step[str]:
         reader = context.reader
         if (yield from reader.accept(self.quote)):
             parts: list[str] = []
@@ -104,8 +103,10 @@ class Gemma(Grammar):
             key = "".join(parts)
         else:
             key = yield from reader.word(_NAME)
+            if not key:
+                raise Broken("an argument has no name")
         yield from reader.space()
-        if not key or not (yield from reader.accept(":")):
+        if not (yield from reader.accept(":")):
             raise Broken("an argument has no name")
         yield from reader.space()
         context.out.arguments(quoted(key) + ": ")
@@ -132,26 +133,25 @@ class Gemma(Grammar):
         return "".join(f"{self.begin}{self._written(call)}{self.end}" for call in calls)
 
     def _written(self, call: ParsedCall) -> str:
-        return f"call:{_key(call.name)}{self._object(json.loads(call.arguments), top=True)}"
+        if self.all_strings:
+            pairs = [f"{self._key(key)}:{self._string(value)}" for key, value in members(call.arguments)]
+            arguments = "{" + ",".join(pairs) + "}"
+        else:
+            arguments = rewritten(call.arguments, self._key, self._marked, _bare)
+        return f"call:{writable(call.name, _NAME)}{arguments}"
 
-    def _object(self, value: dict[str, Any], top: bool = False) -> str:
-        pairs = (f"{_key(key)}:{self._value(inside, top)}" for key, inside in value.items())
-        return "{" + ",".join(pairs) + "}"
+    def _key(self, key: str) -> str:
+        return key if key and _NAME.fullmatch(key) and len(key) <= LONGEST_WORD else self._marked(key)
 
-    def _value(self, value: Any, top: bool = False) -> str:
-        if isinstance(value, str) or (self.all_strings and top):
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            if self.quote in text:
-                raise CannotRender(f"{self.quote} stands in a value")
-            return f"{self.quote}{text}{self.quote}"
-        if isinstance(value, dict):
-            return self._object(value)
-        if isinstance(value, list):
-            return "[" + ",".join(map(self._value, value)) + "]"
-        return json.dumps(value)
+    def _string(self, value: str) -> str:
+        """Any value, given as JSON text, as a string."""
+        return self._marked(bare(value, re.compile(re.escape(self.quote))))
+
+    def _marked(self, text: str) -> str:
+        if self.quote in text:
+            raise CannotRender(f"{self.quote} stands in a string")
+        return f"{self.quote}{text}{self.quote}"
 
 
-def _key(text: str) -> str:
-    if not text or not _NAME.fullmatch(text) or len(text) > 256:
-        raise CannotRender(f"{text!r} cannot be written as a key")
-    return text
+def _bare(word: str) -> str:
+    return writable(word, _BARE)

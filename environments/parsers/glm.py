@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from environments.parsers.arguments_text import ArgumentsWriter
 from environments.parsers.base import ParsedCall
-from environments.parsers.grammar import CannotRender, Context, Grammar
+from environments.parsers.grammar import CannotRender, Context, Grammar, writable
+from environments.parsers.json_value import members
 from environments.parsers.reader import Broken, Step
-from environments.parsers.tagged_values import TypedArguments, bare, pass_text
+from environments.parsers.tagged_values import TypedArguments, bare, closing, pass_text
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 KEY, END_KEY, VALUE, END_VALUE = "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"
-LONGEST_KEY = 256
 _NAME = re.compile(r"[^\s<>{}\[\]\"']*")
 _KEY = re.compile(r"[^<\n]*")
+_FOLLOWERS = (KEY, CLOSE)
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Glm(Grammar):
         writer = ArgumentsWriter(out)
         arguments = TypedArguments(writer, context.tools.get(name))
         while (yield from reader.accept(KEY)):
-            key = (yield from reader.word(_KEY, LONGEST_KEY)).strip()
+            key = (yield from reader.word(_KEY)).strip()
             yield from reader.expect(END_KEY, f"an argument's name is not closed by {END_KEY}")
             yield from reader.space()
             yield from reader.expect(VALUE, f"no {VALUE} follows the name of an argument")
-            yield from pass_text(reader, END_VALUE, (KEY, CLOSE), arguments.begin(key))
+            yield from pass_text(reader, END_VALUE, _FOLLOWERS, arguments.begin(key))
             arguments.end()
             yield from reader.space()
         if not (yield from reader.accept(CLOSE)) and (yield from reader.peek()):
@@ -59,11 +59,11 @@ class Glm(Grammar):
         return "\n".join(self._written(call) for call in calls)
 
     def _written(self, call: ParsedCall) -> str:
-        if _NAME.fullmatch(call.name) is None or not call.name:
-            raise CannotRender(f"{call.name!r} cannot be written as a name")
-        pairs = []
-        for key, value in json.loads(call.arguments).items():
-            if key != key.strip() or not _KEY.fullmatch(key) or len(key) > LONGEST_KEY:
+        ends = closing(END_VALUE, _FOLLOWERS)
+        parts = [f"{OPEN}{writable(call.name, _NAME)}"]
+        for key, value in members(call.arguments):
+            if key != key.strip():
                 raise CannotRender(f"{key!r} cannot be written as the name of an argument")
-            pairs.append(f"{KEY}{key}{END_KEY}{self.gap}{VALUE}{bare(value, END_VALUE)}{END_VALUE}{self.gap}")
-        return f"{OPEN}{call.name}{self.gap}{''.join(pairs)}{CLOSE}"
+            parts.append(f"{KEY}{writable(key, _KEY)}{END_KEY}")
+            parts.append(f"{VALUE}{bare(value, ends)}{END_VALUE}")
+        return self.gap.join([*parts, CLOSE])

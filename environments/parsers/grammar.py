@@ -10,11 +10,22 @@ from typing import Any
 
 from environments.parsers.base import ParsedCall
 from environments.parsers.output import Output
-from environments.parsers.reader import Broken, Reader, Step
+from environments.parsers.reader import LONGEST_WORD, Broken, Reader, Step
 
 
 class CannotRender(ValueError):
     """The grammar has no way to write a call so that it is read back the same."""
+
+
+def writable(word: str, pattern: re.Pattern[str], longest: int = LONGEST_WORD) -> str:
+    """A name that `Reader.word` reads back with the same pattern.
+
+    Raises:
+        CannotRender: It does not.
+    """
+    if not pattern.fullmatch(word) or len(word) > longest:
+        raise CannotRender(f"{word!r} cannot be written as a name")
+    return word
 
 
 @dataclass

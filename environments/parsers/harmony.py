@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from environments.parsers.base import ParsedCall
-from environments.parsers.grammar import Context, Grammar
+from environments.parsers.grammar import Context, Grammar, writable
 from environments.parsers.json_calls import skip_broken
 from environments.parsers.json_value import pass_value
 from environments.parsers.reader import Broken, Step
@@ -21,6 +21,9 @@ ENDS = ("<|end|>", "<|call|>", "<|return|>")
 NEXT = (START, CHANNEL)
 FUNCTIONS = "functions."
 _HEADER = re.compile(r"[^<]*")
+_NAME = re.compile(r"[^\s<]+")
+LONGEST_NAME = 200
+"""Characters: it stands in a header."""
 _RECIPIENT = re.compile(r"\bto=(\S+)")
 
 
@@ -84,7 +87,7 @@ class Harmony(Grammar):
 
     def render(self, calls: Sequence[ParsedCall]) -> str:
         return "".join(
-            f"{START}assistant{CHANNEL}commentary to={FUNCTIONS}{call.name} {CONSTRAIN}json{MESSAGE}"
-            f"{call.arguments}<|call|>"
+            f"{START}assistant{CHANNEL}commentary to={FUNCTIONS}{writable(call.name, _NAME, LONGEST_NAME)}"
+            f" {CONSTRAIN}json{MESSAGE}{call.arguments}<|call|>"
             for call in calls
         )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from environments.parsers.arguments_text import ArgumentsWriter
 from environments.parsers.base import ParsedCall
-from environments.parsers.grammar import CannotRender, Context, Grammar
-from environments.parsers.json_value import pass_value
+from environments.parsers.grammar import Context, Grammar, writable
+from environments.parsers.json_value import members, pass_value
 from environments.parsers.reader import Broken, Step
-from environments.parsers.tagged_values import TypedArguments, bare, pass_text
+from environments.parsers.tagged_values import TypedArguments, bare, closing, pass_text
 
 _ATTRIBUTE = re.compile(r"[^\"'<>\n]*")
 _UNQUOTED = re.compile(r"[^\s\"'<>/]*")
@@ -42,6 +41,11 @@ class InvokeXml(Grammar):
     @property
     def openers(self) -> Sequence[str]:  # type: ignore[override]
         return (self.begin, *self.also, f"<{self.tag}invoke name=")
+
+    @property
+    def _tags(self) -> tuple[str, str, str]:
+        """What opens a parameter, closes a parameter, closes a call."""
+        return f"<{self.tag}parameter", f"</{self.tag}parameter>", f"</{self.tag}invoke>"
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader = context.reader
@@ -84,8 +88,7 @@ class InvokeXml(Grammar):
 
     def _body(self, name: str, writer: ArgumentsWriter, context: Context) -> Step[None]:
         reader = context.reader
-        begin, end = f"<{self.tag}parameter", f"</{self.tag}parameter>"
-        close = f"</{self.tag}invoke>"
+        begin, end, close = self._tags
         arguments = TypedArguments(writer, context.tools.get(name))
         yield from reader.space()
         if (yield from reader.peek()) == "{":
@@ -125,16 +128,11 @@ class InvokeXml(Grammar):
         return "\n".join([self.begin, *(self._written(call) for call in calls), self.end])
 
     def _written(self, call: ParsedCall) -> str:
-        end = f"</{self.tag}parameter>"
-        lines = [f'{self.call_begin}<{self.tag}invoke name="{_attribute(call.name)}">']
-        for key, value in json.loads(call.arguments).items():
-            text = bare(value, end)
-            typed = f' string="{str(isinstance(value, str)).lower()}"' if self.typed else ""
-            lines.append(f'<{self.tag}parameter name="{_attribute(key)}"{typed}>{text}{end}')
-        return "\n".join([*lines, f"</{self.tag}invoke>{self.call_end}"])
-
-
-def _attribute(text: str) -> str:
-    if not text or not _ATTRIBUTE.fullmatch(text):
-        raise CannotRender(f"{text!r} cannot be written as an attribute")
-    return text
+        begin, end, close = self._tags
+        ends = closing(end, (begin, close))
+        lines = [f'{self.call_begin}<{self.tag}invoke name="{writable(call.name, _ATTRIBUTE)}">']
+        for key, value in members(call.arguments):
+            is_string = "true" if value.startswith('"') else "false"
+            typed = f' string="{is_string}"' if self.typed else ""
+            lines.append(f'{begin} name="{writable(key, _ATTRIBUTE)}"{typed}>{bare(value, ends)}{end}')
+        return "\n".join([*lines, f"{close}{self.call_end}"])

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from json import scanner
 from typing import Any, NoReturn
 
-from environments.parsers.reader import Broken, Reader, Step
+from environments.parsers.reader import Broken, Reader, Step, finish, reader_of
 
 DEEPEST = 500
 """Levels of arrays and objects; what is nested deeper is no call."""
@@ -26,6 +26,9 @@ _NUMBER_PART = re.compile(r"[-+.0-9eE]*")
 _WORD = re.compile(r"[A-Za-z]*")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _CLOSES = {"{": "}", "[": "]"}
+_TOKEN = re.compile(
+    r'(?P<string>"(?:[^"\\]+|\\.)*+")(?P<colon>\s*:)?|(?P<bare>[^\s"{}\[\],:]+)|\s+',
+)
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -36,6 +39,7 @@ _STRICT = scanner.make_scanner(json.JSONDecoder(parse_constant=_no_constant))  #
 _LENIENT = json.JSONDecoder(strict=False)
 _CONTROLS = {code: json.dumps(chr(code))[1:-1] for code in range(32)}
 Said = Callable[[str], None]
+Rewrite = Callable[[str], str]
 
 
 def load(text: str) -> Any:
@@ -45,16 +49,54 @@ def load(text: str) -> Any:
 
 def strict_json(text: str) -> str | None:
     """The text as strict JSON, where it is one value and nothing else."""
-    reader = Reader()
+    reader = reader_of(text)
     said: list[str] = []
-    reader.feed(text)
-    reader.ended = True
     try:
-        for _ in pass_value(reader, said.append):
-            raise AssertionError("a step waits for more text after the end")
+        finish(pass_value(reader, said.append))
     except Broken:
         return None
     return "".join(said) if reader.at == len(text) else None
+
+
+def members(text: str) -> list[tuple[str, str]]:
+    """Key and value of each member of a text that is one JSON object; the values as their JSON text."""
+    return finish(_members(reader_of(text)))
+
+
+def _members(reader: Reader) -> Step[list[tuple[str, str]]]:
+    found: list[tuple[str, str]] = []
+    yield from reader.space()
+    reader.at += 1
+    while True:
+        yield from reader.space()
+        if (yield from reader.accept("}")):
+            return found
+        if (yield from reader.accept(",")):
+            yield from reader.space()
+        key = yield from pass_string(reader)
+        yield from reader.space()
+        reader.at += 1
+        yield from reader.space()
+        begun = yield from pass_value(reader)
+        found.append((key, reader.between(begun, reader.position)))
+
+
+def rewritten(text: str, key: Rewrite, string: Rewrite, bare: Rewrite) -> str:
+    """JSON text in another notation: without white space, its keys, strings and bare words replaced.
+
+    Args:
+        key: Is given a key, decoded.
+        string: Is given any other string, decoded.
+        bare: Is given a number, true, false or null.
+    """
+
+    def of(token: re.Match[str]) -> str:
+        if token["string"]:
+            decoded = str(load(token["string"]))
+            return f"{key(decoded)}:" if token["colon"] else string(decoded)
+        return bare(token["bare"]) if token["bare"] else ""
+
+    return _TOKEN.sub(of, text)
 
 
 def pass_value(reader: Reader, said: Said | None = None) -> Step[int]:

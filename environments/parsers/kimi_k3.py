@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from environments.parsers.arguments_text import ArgumentsWriter
 from environments.parsers.base import ParsedCall
-from environments.parsers.grammar import CannotRender, Context, Grammar
+from environments.parsers.grammar import Context, Grammar, writable
+from environments.parsers.json_value import members
 from environments.parsers.reader import Broken, Step
-from environments.parsers.tagged_values import TypedArguments
+from environments.parsers.tagged_values import TypedArguments, bare
 
 OPEN, CLOSE, SEPARATOR = "<|open|>", "<|close|>", "<|sep|>"
 TOOLS, RESPONSE, THINK = (f"{OPEN}{name}{SEPARATOR}" for name in ("tools", "response", "think"))
@@ -20,7 +19,8 @@ _NAME = re.compile(r"[a-z_]*")
 _VALUE = re.compile(r"[^\"<\n]*")
 TEXT = frozenset({"string"})
 JSON = frozenset({"null", "integer", "number", "boolean", "object", "array"})
-_KINDS = {str: "string", bool: "boolean", int: "number", float: "number", dict: "object", list: "array"}
+_KINDS = {'"': "string", "t": "boolean", "f": "boolean", "n": "null", "{": "object", "[": "array"}
+"""By the first character of the JSON; all else is a number."""
 
 
 def _end(name: str) -> str:
@@ -97,19 +97,13 @@ class KimiK3(Grammar):
     @staticmethod
     def _written(number: int, call: ParsedCall) -> str:
         parts = [f'{OPEN}call tool="{_attribute(call.name)}" index="{number}"{SEPARATOR}']
-        for key, value in json.loads(call.arguments).items():
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            if _end("argument") in text:
-                raise CannotRender(f"{_end('argument')} stands in a value")
-            kind = _KINDS.get(type(value), "null")
-            parts.append(
-                f'{OPEN}argument key="{_attribute(key)}" type="{kind}"{SEPARATOR}{text}{_end("argument")}'
-            )
+        end = _end("argument")
+        for key, value in members(call.arguments):
+            kind, text = _KINDS.get(value[0], "number"), bare(value, re.compile(re.escape(end)))
+            parts.append(f'{OPEN}argument key="{_attribute(key)}" type="{kind}"{SEPARATOR}{text}{end}')
         return "".join([*parts, _end("call")])
 
 
-def _attribute(text: Any) -> str:
-    escaped = str(text).replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
-    if not escaped or not _VALUE.fullmatch(escaped) or len(escaped) > 256:
-        raise CannotRender(f"{text!r} cannot be written as an attribute")
-    return escaped
+def _attribute(text: str) -> str:
+    escaped = text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    return writable(escaped, _VALUE)

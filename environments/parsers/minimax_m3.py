@@ -6,25 +6,24 @@ all of them are items.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from environments.parsers.argument_types import json_of, types_of
 from environments.parsers.arguments_text import ArgumentsWriter, quoted
 from environments.parsers.base import ParsedCall
-from environments.parsers.grammar import CannotRender, Context, Grammar
-from environments.parsers.json_value import DEEPEST
+from environments.parsers.grammar import Context, Grammar, writable
+from environments.parsers.json_value import DEEPEST, members
 from environments.parsers.reader import Broken, Step
+from environments.parsers.tagged_values import bare
 
 MARK = "]<]minimax[>["
 OPEN, CLOSE = f"{MARK}<tool_call>", f"{MARK}</tool_call>"
 INVOKE, END_INVOKE = f'{MARK}<invoke name="', f"{MARK}</invoke>"
 _NAME = re.compile(r"[^\"<>\n]*")
 _KEY = re.compile(r"[^<>/\n]*")
-NO_TYPES: frozenset[str] = frozenset()
+_TAG = re.compile(re.escape(f"{MARK}<"))
 
 
 @dataclass(frozen=True)
@@ -98,8 +97,8 @@ class MiniMaxM3(Grammar):
     def render(self, calls: Sequence[ParsedCall]) -> str:
         lines = [OPEN]
         for call in calls:
-            lines.append(f'{INVOKE}{_checked(call.name, _NAME)}">')
-            lines += [_element(key, value) for key, value in json.loads(call.arguments).items()]
+            lines.append(f'{INVOKE}{writable(call.name, _NAME)}">')
+            lines += [_element(key, value) for key, value in members(call.arguments)]
             lines.append(END_INVOKE)
         return "\n".join([*lines, CLOSE])
 
@@ -125,14 +124,5 @@ class _Level:
         return "{" + ", ".join(f"{quoted(name)}: {value}" for name, value in self.members) + "}"
 
 
-def _element(key: str, value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if MARK in text:
-        raise CannotRender(f"{MARK} stands in a value")
-    return f"{MARK}<{_checked(key, _KEY)}>{text}{MARK}</{key}>"
-
-
-def _checked(name: str, pattern: re.Pattern[str]) -> str:
-    if not name or not pattern.fullmatch(name):
-        raise CannotRender(f"{name!r} cannot be written as a name")
-    return name
+def _element(key: str, value: str) -> str:
+    return f"{MARK}<{writable(key, _KEY)}>{bare(value, _TAG)}{MARK}</{key}>"

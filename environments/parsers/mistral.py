@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from environments.parsers.base import ParsedCall
-from environments.parsers.grammar import Context, Grammar
+from environments.parsers.grammar import Context, Grammar, writable
 from environments.parsers.json_calls import list_text, read_calls, skip_broken
 from environments.parsers.json_value import pass_value
 from environments.parsers.reader import Broken, Step
@@ -65,4 +65,4 @@ class Mistral(Grammar):
     def render(self, calls: Sequence[ParsedCall]) -> str:
         if self.as_list:
             return f"{MARK} {list_text(calls)}"
-        return "".join(f"{MARK}{call.name}{ARGS}{call.arguments}" for call in calls)
+        return "".join(f"{MARK}{writable(call.name, _NAME)}{ARGS}{call.arguments}" for call in calls)

@@ -11,14 +11,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from environments.parsers.base import Parsed, ParsedCall
 from environments.parsers.events import Event
-from environments.parsers.grammar import Context, Grammar
+from environments.parsers.grammar import CannotRender, Context, Grammar
+from environments.parsers.json_value import strict_json
 from environments.parsers.output import Output
-from environments.parsers.reader import Broken, Reader, Step
+from environments.parsers.reader import Broken, Reader, Step, finish
 
 Tools = Iterable[Mapping[str, Any]]
 """OpenAI tool definitions: `{"type": "function", "function": {"name", "parameters"}}`, or the inner part."""
@@ -63,9 +64,9 @@ class Family:
         """The calls as a model of the family writes them.
 
         Raises:
-            CannotRender: One of them cannot be written so that it is read back the same.
+            CannotRender: One of them is none, or cannot be written so that it is read back the same.
         """
-        return self.grammar.render(calls)
+        return self.grammar.render([_strict(call) for call in calls]) if calls else ""
 
 
 class StreamParser:
@@ -103,8 +104,7 @@ class StreamParser:
         """The text has ended, or was cut off: what was held back is told."""
         if not self._reader.ended:
             self._reader.ended = True
-            for _ in self._steps:
-                raise AssertionError("a step waits for more text after the end")
+            finish(self._steps)
             self._out.end()
         return self._new_events()
 
@@ -210,6 +210,15 @@ class StreamParser:
         elif closed:
             reader.at += len(closed)
             say("\n")
+
+
+def _strict(call: ParsedCall) -> ParsedCall:
+    arguments = strict_json(call.arguments.strip())
+    if not arguments or not arguments.startswith("{"):
+        raise CannotRender(f"the arguments of {call.name!r} are no JSON object")
+    if not call.name.strip():
+        raise CannotRender("a call has no name")
+    return replace(call, arguments=arguments)
 
 
 def schemas(tools: Tools | None) -> dict[str, Mapping[str, Any]]:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from environments.parsers.argument_types import number_text
 from environments.parsers.arguments_text import quoted
-from environments.parsers.json_value import DEEPEST
+from environments.parsers.grammar import writable
+from environments.parsers.json_value import DEEPEST, rewritten
 from environments.parsers.reader import Broken, Reader, Step
 
 Said = Callable[[str], None]
@@ -32,6 +33,7 @@ _CONSTANTS = {
     "false": "false",
     "null": "null",
 }
+_PYTHON = {"true": "True", "false": "False", "null": "None"}
 _CLOSES = {"[": "]", "(": ")", "{": "}"}
 LONGEST_NUMBER = 1000
 """Characters."""
@@ -75,6 +77,17 @@ def pass_literal(reader: Reader, said: Said) -> Step[None]:
             if open_[-1] == "{":
                 yield from _key(reader, said)
             break
+
+
+def literal(value: str) -> str:
+    """JSON text as a literal.
+
+    Raises:
+        CannotRender: A number in it is longer than what is read.
+    """
+    return rewritten(
+        value, repr, repr, lambda word: _PYTHON.get(word) or writable(word, _NUMBER, LONGEST_NUMBER)
+    )
 
 
 def _key(reader: Reader, said: Said) -> Step[None]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from environments.parsers.arguments_text import ArgumentsWriter
 from environments.parsers.base import ParsedCall
-from environments.parsers.grammar import CannotRender, Context, Grammar
-from environments.parsers.python_literal import pass_literal
+from environments.parsers.grammar import CannotRender, Context, Grammar, writable
+from environments.parsers.json_value import members
+from environments.parsers.python_literal import literal, pass_literal
 from environments.parsers.reader import Broken, Step
 
 _NAME = re.compile(r"[\w.-]*")
@@ -103,10 +103,8 @@ class Pythonic(Grammar):
 
     @staticmethod
     def _written(call: ParsedCall) -> str:
-        arguments = json.loads(call.arguments)
-        if not _NAME.fullmatch(call.name):
-            raise CannotRender(f"{call.name!r} is no name of a Python function")
-        for key in arguments:
-            if not key or not _KEY.fullmatch(key):
-                raise CannotRender(f"{key!r} is no name of a Python argument")
-        return f"{call.name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
+        name = writable(call.name, _NAME)
+        arguments = [(writable(key, _KEY), literal(value)) for key, value in members(call.arguments)]
+        if not all(key for key, _ in arguments):
+            raise CannotRender("an argument has no name")
+        return f"{name}({', '.join(f'{key}={value}' for key, value in arguments)})"

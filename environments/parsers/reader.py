@@ -12,7 +12,7 @@ import sys
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Sequence
 from functools import lru_cache, partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 T = TypeVar("T")
 Step = Generator[None, None, T]
@@ -20,6 +20,8 @@ Step = Generator[None, None, T]
 
 SPACE = re.compile(r"\s*")
 NOWHERE = sys.maxsize
+LONGEST_WORD = 256
+"""Characters."""
 
 
 class Broken(Exception):
@@ -130,7 +132,7 @@ class Reader:
                 return
             yield
 
-    def word(self, pattern: re.Pattern[str], most: int = 256) -> Step[str]:
+    def word(self, pattern: re.Pattern[str], most: int = LONGEST_WORD) -> Step[str]:
         """Passes what `pattern` (a run of single characters) matches here, up to `most` characters."""
         while True:
             found = pattern.match(self.text, self.at, self.at + most)
@@ -197,6 +199,23 @@ class Reader:
         if said and place > self.at:
             said(self.text[self.at : place])
         self.at = place
+
+
+def reader_of(text: str) -> Reader:
+    """A reader of a text that is there as a whole."""
+    reader = Reader()
+    reader.feed(text)
+    reader.ended = True
+    return reader
+
+
+def finish(step: Step[T]) -> T:
+    """What a step comes to, whose text has ended."""
+    try:
+        next(step)
+    except StopIteration as done:
+        return cast(T, done.value)
+    raise AssertionError("a step waits for more text after the end")
 
 
 class _Marks:

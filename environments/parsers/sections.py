@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from environments.parsers.base import ParsedCall
-from environments.parsers.grammar import Context, Grammar
+from environments.parsers.grammar import CannotRender, Context, Grammar, writable
 from environments.parsers.json_calls import ARGUMENTS, call_of, skip_broken
-from environments.parsers.json_value import load, pass_value
-from environments.parsers.reader import Broken, Step
+from environments.parsers.json_value import members, pass_value
+from environments.parsers.reader import LONGEST_WORD, Broken, Step
 
 _WORD = re.compile(r"[^\s<`{]*")
 
@@ -122,8 +122,8 @@ class DeepSeek(Section):
 
     def _written(self, number: int, call: ParsedCall) -> str:
         if self.fenced:
-            return f"function{self.SEPARATOR}{call.name}\n```json\n{call.arguments}\n```"
-        return f"{call.name}{self.SEPARATOR}{call.arguments}"
+            return f"function{self.SEPARATOR}{writable(call.name, _WORD)}\n```json\n{call.arguments}\n```"
+        return f"{writable(call.name, _WORD)}{self.SEPARATOR}{call.arguments}"
 
 
 @dataclass(frozen=True)
@@ -180,21 +180,25 @@ class KimiK2(Section):
     @staticmethod
     def _found_in(text: str, tools: Mapping[str, Any]) -> tuple[str, str]:
         """Name and arguments of a call whose id tells nothing."""
-        value = load(text)
-        if "name" in value and not value.keys().isdisjoint(ARGUMENTS):
+        keys = {key for key, _ in members(text)}
+        if "name" in keys and not keys.isdisjoint(ARGUMENTS):
             call = call_of(text)
             return call.name, call.arguments
-        fits = [tool for tool, schema in tools.items() if _takes(schema, value)]
+        fits = [tool for tool, schema in tools.items() if _takes(schema, keys)]
         if len(fits) != 1:
             raise Broken("the call's id names no tool")
         return fits[0], text
 
     def _written(self, number: int, call: ParsedCall) -> str:
-        return f"{call.id or f'functions.{call.name}:{number}'}{self.ARGUMENTS}{call.arguments}"
+        for call_id in (call.id, f"functions.{call.name}:{number}"):
+            found = self._ID.fullmatch(call_id)
+            if found and found[1] == call.name and len(call_id) <= LONGEST_WORD:
+                return f"{call_id}{self.ARGUMENTS}{call.arguments}"
+        raise CannotRender(f"{call.name!r} cannot be written as an id")
 
 
-def _takes(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
+def _takes(schema: Mapping[str, Any], keys: set[str]) -> bool:
     properties, required = schema.get("properties"), schema.get("required")
     known = properties if isinstance(properties, Mapping) else {}
     needed = required if isinstance(required, list) else []
-    return arguments.keys() <= known.keys() and set(map(str, needed)) <= arguments.keys()
+    return keys <= known.keys() and keys.issuperset(map(str, needed))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from environments.parsers.argument_types import json_of, stays_text, types_of
 from environments.parsers.arguments_text import ArgumentsWriter
 from environments.parsers.grammar import CannotRender
+from environments.parsers.json_value import load
 from environments.parsers.reader import Reader, Step
 
 Said = Callable[[str], None]
@@ -103,14 +104,25 @@ class TypedArguments:
             self._writer.value(json_of("".join(self._parts), self._types))
 
 
-def bare(value: Any, *closers: str) -> str:
-    """A value as bare text: a string as it is, everything else as JSON.
+def bare(value: str, ends: re.Pattern[str], before: str = "") -> str:
+    """A value, given as JSON text, as bare text: a string decoded, everything else as it is.
+
+    Args:
+        ends: What would end it.
+        before: Stands before it, and may be the beginning of what would.
 
     Raises:
-        CannotRender: One of the tags is in it, so that it might end there.
+        CannotRender: It would end inside.
     """
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    for closer in closers:
-        if closer in text:
-            raise CannotRender(f"{closer} stands in a value")
+    if not value.startswith('"'):
+        return value.replace("<", "\\u003c") if ends.search(before + value) else value
+    text = str(load(value))
+    if found := ends.search(before + text):
+        raise CannotRender(f"{found[0]!r} stands in a value")
     return text
+
+
+def closing(closer: str, followers: Sequence[str], ends: Sequence[str] = ()) -> re.Pattern[str]:
+    """What ends a value that `pass_text` passes with the same arguments."""
+    after = "|".join(map(re.escape, followers))
+    return re.compile("|".join([rf"{re.escape(closer)}\s*(?:{after})", *map(re.escape, ends)]))

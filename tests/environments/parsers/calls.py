@@ -1,0 +1,113 @@
+"""Calls of any kind, the tools that take them, and texts made of marks: for property tests and fuzzing."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from hypothesis import strategies as st
+
+from environments.parsers.base import ParsedCall
+from environments.parsers.families import FAMILIES
+from environments.parsers.parser import Family
+
+WORDS = (
+    "</tool_call>",
+    "</parameter>\n<parameter=x>",
+    "</think>",
+    "[TOOL_CALLS]",
+    "```",
+    '<|"|>',
+    "\\",
+    "5",
+    "null",
+)
+texts = st.text() | st.sampled_from(WORDS) | st.lists(st.sampled_from([*WORDS, "\n", '"', "'"])).map("".join)
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
+values = st.recursive(
+    scalars,
+    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(texts, inside, max_size=3),
+    max_leaves=8,
+)
+names = st.from_regex(r"[a-z_][A-Za-z0-9_-]{0,30}", fullmatch=True)
+keys = st.from_regex(r"[a-z_][A-Za-z0-9_]{0,20}", fullmatch=True)
+
+
+@st.composite
+def calls(
+    draw: st.DrawFn, names: st.SearchStrategy[str] = names, keys: st.SearchStrategy[str] = keys
+) -> ParsedCall:
+    arguments = json.dumps(
+        draw(st.dictionaries(keys, values, max_size=4)),
+        ensure_ascii=draw(st.booleans()),
+        indent=draw(st.sampled_from([None, 1])),
+    )
+    return ParsedCall(draw(names), arguments)
+
+
+def tools_for(calls: list[ParsedCall]) -> list[dict[str, Any]]:
+    """Tools whose schemas say of each argument what it is."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": call.name,
+                "parameters": {
+                    "type": "object",
+                    "properties": {
+                        key: {"type": type_of(value)} for key, value in json.loads(call.arguments).items()
+                    },
+                },
+            },
+        }
+        for call in calls
+    ]
+
+
+def type_of(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    kinds = {str: "string", int: "integer", float: "number", dict: "object", list: "array"}
+    return kinds.get(type(value), "null")
+
+
+def marks(family: Family) -> list[str]:
+    """What a family's turns are written with, in pieces that mean something."""
+    written = family.render([ParsedCall("f", '{"a": "x y", "b": 3}'), ParsedCall("g", "{}")])
+    pieces = re.findall(r"<[^<>]*>|\[[A-Z_/]+\]|\w+|\s+|.", written)
+    blocks = [mark for one in family.thinking for mark in (one.opener, one.closer)]
+    return [*pieces, written, *family.grammar.openers, *family.stop_tokens, *blocks]
+
+
+NOISE = (
+    "\n",
+    " ",
+    '"',
+    "\\",
+    "{",
+    "}",
+    "[",
+    "]",
+    "(",
+    ")",
+    ",",
+    ":",
+    "=",
+    "'",
+    "<",
+    "</",
+    "|",
+    "```",
+    "é",
+    "1",
+    "x",
+)
+
+
+@st.composite
+def soup(draw: st.DrawFn) -> tuple[Family, str]:
+    """A family, and a text of its marks in any order."""
+    family = draw(st.sampled_from(list(FAMILIES.values())))
+    parts = draw(st.lists(st.sampled_from([*marks(family), *NOISE]), max_size=40))
+    return family, "".join(parts)
