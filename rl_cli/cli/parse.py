@@ -1,0 +1,133 @@
+"""`rl-cli parse`: what a model wrote -> content, reasoning, tool calls, errors, as JSON."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rl_cli.cli.app import single
+from rl_cli.cli.jsonl import convert_lines, print_exactly
+from rl_cli.core.errors import BadUsage, did_you_mean
+
+if TYPE_CHECKING:
+    from environments.parsers.base import Parsed
+    from environments.parsers.events import Event
+    from environments.parsers.parser import Family
+
+PIECE = 65_536
+"""The most bytes of a text that are read at once."""
+
+app = single()
+
+
+@app.command()
+def parse(
+    family: Annotated[str, typer.Option(help="The family of the model, e.g. hermes.")] = "",
+    variant: Annotated[str, typer.Option(help="Of mistral: pre_v11; of llama: pythonic.")] = "",
+    model: Annotated[str, typer.Option(help="Instead of a family: the model's name tells it.")] = "",
+    tools: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The tools that were offered: a JSON list of OpenAI schemas."),
+    ] = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Print what is found as the text comes; last, the result.")
+    ] = False,
+    jsonl: Annotated[
+        bool,
+        typer.Option("--jsonl", help='Read lines {"id", "family", "text", "tools"[, "variant"]} instead.'),
+    ] = False,
+) -> None:
+    """Take what a model wrote, given on standard input, apart into content, reasoning and tool calls.
+
+    It is printed as it was written: nothing in it is masked.
+    """
+    if jsonl and (family or variant or model or tools or stream):
+        raise BadUsage("--jsonl goes with no other option", "each line has its own family and tools")
+    if jsonl:
+        convert_lines(_parse_row)
+        return
+    chosen, offered = _family(family, variant, model), _offered(tools) if tools else None
+    if stream:
+        _parse_stream(chosen, offered)
+    else:
+        print_exactly(_result(chosen.parse("".join(_pieces()), offered)))
+
+
+def _parse_stream(family: Family, tools: list[Any] | None) -> None:
+    from environments.parsers.parser import StreamParser
+
+    parser = StreamParser(family, tools)
+    for piece in _pieces():
+        for event in parser.feed(piece):
+            print_exactly(_event(event))
+    for event in parser.end():
+        print_exactly(_event(event))
+    print_exactly(_result(parser.parsed()))
+
+
+def _parse_row(row: dict[str, Any]) -> dict[str, Any]:
+    kinds = {"family": str, "text": str, "variant": str | None, "tools": list | None}
+    for key, kind in kinds.items():
+        if not isinstance(row.get(key), kind):
+            raise BadUsage(f"'{key}' must be {'a list' if key == 'tools' else 'text'}")
+    family = _family(row["family"], row.get("variant") or "")
+    return _result(family.parse(row["text"], row.get("tools")))
+
+
+def _family(name: str, variant: str = "", model: str = "") -> Family:
+    from environments.parsers.families import FAMILIES, family_of, parser_for
+
+    if bool(name) == bool(model):
+        raise BadUsage("name the family of the model that wrote the text", "either --family or --model")
+    if model:
+        found = parser_for(model)
+        if found is None:
+            raise BadUsage(f"the name '{model}' tells no family of models", "name the family with --family")
+        return found
+    try:
+        return family_of(name, variant)
+    except LookupError:
+        raise BadUsage(f"unknown family '{name}'", did_you_mean(name, list(FAMILIES))) from None
+
+
+def _offered(file: Path) -> list[Any]:
+    try:
+        found = json.loads(file.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise BadUsage(f"{file} is not JSON: {error}") from error
+    if not isinstance(found, list):
+        raise BadUsage(f"{file} holds no list of tools", "a JSON list of OpenAI schemas is wanted")
+    return found
+
+
+def _pieces() -> Iterator[str]:
+    """Standard input, as it comes; bytes that are no UTF-8 become lone surrogates."""
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    with open(0, "rb", buffering=0, closefd=False) as file:
+        while piece := file.read(PIECE):
+            yield decoder.decode(piece)
+    yield decoder.decode(b"", final=True)
+
+
+def _result(parsed: Parsed) -> dict[str, Any]:
+    return {
+        "content": parsed.content,
+        "reasoning": parsed.reasoning,
+        "tool_calls": [
+            {"id": call.id or f"call_{number}", "name": call.name, "arguments": call.arguments}
+            for number, call in enumerate(parsed.tool_calls)
+        ],
+        "errors": [asdict(error) for error in parsed.errors],
+    }
+
+
+def _event(event: Event) -> dict[str, Any]:
+    words = re.findall("[A-Z][a-z]+", type(event).__name__)
+    return {"event": "_".join(words).lower(), **asdict(event)}
