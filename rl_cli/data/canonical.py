@@ -1,0 +1,133 @@
+"""A conversation in canonical form: each result right after the turn that called, with its id and name.
+
+A result goes to the latest turn with an unanswered call of its id, wherever it stands after it; results of
+one turn keep the order in which they came; a second result for a call is left out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from rl_cli.core.messages import Message, ToolCall
+from rl_cli.data.errors import Unconvertible
+from rl_cli.data.shapes import read_message
+
+ENDED = ("stop", "end_turn", "stop_sequence")
+"""Values of `finish_reason` and `stop_reason` of an answer that is whole."""
+
+
+@dataclass
+class Conversation:
+    messages: list[Message]
+    marks: set[str]
+    completed: bool
+    """The conversation ends with a whole answer."""
+
+
+@dataclass
+class _Turn:
+    """A message, and the results of its calls as they came."""
+
+    message: Message
+    unanswered: list[ToolCall]
+    results: list[Message] = field(default_factory=list)
+
+
+def canonical(messages: Any) -> Conversation:
+    """Canonical messages, the same for messages that are canonical.
+
+    Args:
+        messages: In any of the forms of `shapes`.
+
+    Raises:
+        Unconvertible: A result answers no call, or could answer several; or these are no messages.
+    """
+    if not isinstance(messages, list) or not messages:
+        raise Unconvertible("no messages")
+    marks: set[str] = set()
+    read = [one for message in messages for one in read_message(message, marks)]
+    turns = _matched(read, marks)
+    if any(turn.unanswered for turn in turns):
+        marks.add("unanswered_call")
+    placed = [message for turn in turns for message in (turn.message, *turn.results)]
+    return Conversation(placed, marks, _completed(placed, messages[-1], marks))
+
+
+def _matched(messages: Iterable[Message], marks: set[str]) -> list[_Turn]:
+    turns: list[_Turn] = []
+    callers: defaultdict[str, list[_Turn]] = defaultdict(list)  # id -> turns, once per unanswered call
+    made: set[str] = set()
+    names = _NewNames(messages)
+    for message in messages:
+        if message["role"] == "tool":
+            _answer(message, callers, turns, made, marks)
+            continue
+        turn = _Turn(message, list(message.get("tool_calls", ())))
+        turns.append(turn)
+        for call in turn.unanswered:
+            if not call["id"]:
+                call["id"] = names.next()
+                made.add(call["id"])
+            callers[call["id"]].append(turn)
+    return turns
+
+
+class _NewNames:
+    """Ids for calls that have none."""
+
+    def __init__(self, messages: Iterable[Message]) -> None:
+        self._used = {call["id"] for message in messages for call in message.get("tool_calls", ())}
+        self._count = 0
+
+    def next(self) -> str:
+        while True:
+            self._count += 1
+            if (name := f"call_{self._count}") not in self._used:
+                return name
+
+
+def _answer(
+    result: Message,
+    callers: dict[str, list[_Turn]],
+    turns: list[_Turn],
+    made: set[str],
+    marks: set[str],
+) -> None:
+    """Gives a result to the latest turn with an unanswered call of its id."""
+    call_id = result.get("tool_call_id") or _only_id(result, turns, made)
+    if call_id not in callers:
+        raise Unconvertible(f"a result for the call {call_id!r}, which was not made before")
+    if not callers[call_id]:
+        marks.add("second_result_dropped")
+        return
+    turn = callers[call_id].pop()
+    at = next(n for n, call in enumerate(turn.unanswered) if call["id"] == call_id)
+    call = turn.unanswered.pop(at)
+    turn.results.append({**result, "tool_call_id": call_id, "name": call["function"]["name"]})
+
+
+def _only_id(result: Message, turns: list[_Turn], made: set[str]) -> str:
+    """Which call a result without an id answers: the only one; the next where calls have no ids either."""
+    open_calls = next((turn.unanswered for turn in reversed(turns) if turn.message.get("tool_calls")), [])
+    named = [call for call in open_calls if call["function"]["name"] == result.get("name")] or open_calls
+    if len(named) == 1 or (named and all(call["id"] in made for call in named)):
+        return named[0]["id"]
+    raise Unconvertible(f"a result without the id of its call, which may be one of {len(named)}")
+
+
+def _completed(messages: list[Message], source: dict[str, Any], marks: set[str]) -> bool:
+    last = messages[-1]
+    if last["role"] != "assistant" or last.get("tool_calls"):
+        marks.add("no_answer")
+        return False
+    if not (last["content"] or "").strip():
+        marks.add("empty_answer")
+        return False
+    reason = next((source[key] for key in ("finish_reason", "stop_reason") if key in source), "stop")
+    if reason not in ENDED:
+        marks.add("cut_off")
+        return False
+    return not marks & {"unclosed_reasoning"} and "<tool_call>" not in (last["content"] or "")

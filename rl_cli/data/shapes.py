@@ -1,0 +1,172 @@
+"""Messages as providers and files write them -> canonical ones.
+
+Taken: OpenAI's chat messages with parts, `reasoning_content`, `reasoning_details`, the older `function_call`;
+Anthropic's blocks; arguments and results that are objects instead of text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from rl_cli.core.json_text import repair_surrogates
+from rl_cli.core.messages import Message, ToolCall, tool_call
+from rl_cli.data.blocks import valid_arguments
+from rl_cli.data.errors import Unconvertible
+from rl_cli.data.markup import unescape_json
+from rl_cli.data.strict_json import repair_escapes
+from rl_cli.data.thinking import join_thinking, split_thinking
+
+TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
+IMAGES = ("image", "image_url", "input_image")
+MEDIA = (*IMAGES, "audio", "input_audio", "video", "video_url", "file", "document")
+THINKING_PARTS = ("thinking", "reasoning")
+ANTHROPIC_PARTS = ("tool_use", "tool_result", "redacted_thinking", *THINKING_PARTS)
+
+
+def read_message(message: Any, marks: set[str]) -> Iterator[Message]:
+    """The canonical messages that one message stands for; results may lack id and name.
+
+    Args:
+        message: One of `messages`, from JSON.
+        marks: Gets what is worth knowing about it.
+
+    Raises:
+        Unconvertible: It is no message.
+    """
+    if not isinstance(message, dict):
+        raise Unconvertible("a message is no object")
+    role, content = message.get("role"), message.get("content")
+    if role in ("system", "developer"):
+        yield {"role": "system", "content": text_of(content)}
+    elif role == "user":
+        yield from _user(content)
+    elif role == "assistant":
+        yield _assistant(message, content, marks)
+    elif role in ("tool", "function"):
+        yield _result(message.get("tool_call_id"), message.get("name"), content)
+    else:
+        raise Unconvertible(f"unknown role {role!r}")
+
+
+def text_of(content: Any) -> str:
+    """A content as text: parts one per line, media as their summary, other values as JSON."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return repair_surrogates(content)
+    if isinstance(content, dict) and isinstance(content.get("text_summary"), str):
+        return repair_surrogates(content["text_summary"])
+    parts = content if isinstance(content, list) else [content]
+    if not parts or not all(_is_part(part) for part in parts):
+        return _json(content)
+    return "\n".join(filter(None, map(_part_text, parts)))
+
+
+def _is_part(part: Any) -> bool:
+    if isinstance(part, str):
+        return True
+    return isinstance(part, dict) and part.get("type") in (*TEXT_PARTS, *MEDIA, *ANTHROPIC_PARTS)
+
+
+def _part_text(part: Any) -> str:
+    if isinstance(part, str):
+        return repair_surrogates(part)
+    kind = part["type"]
+    if kind in TEXT_PARTS:
+        return text_of(part.get("refusal" if kind == "refusal" else "text"))
+    if kind in MEDIA:
+        name = kind.removeprefix("input_").removesuffix("_url")
+        summary = next((part[k] for k in ("text_summary", "summary", "alt", "title") if part.get(k)), None)
+        return f"[{name}: {repair_surrogates(summary)}]" if isinstance(summary, str) else f"[{name}]"
+    return ""
+
+
+def _parts(content: Any, *kinds: str) -> list[dict[str, Any]]:
+    parts = content if isinstance(content, list) else []
+    return [part for part in parts if isinstance(part, dict) and part.get("type") in kinds]
+
+
+def _user(content: Any) -> Iterator[Message]:
+    results = _parts(content, "tool_result")
+    for part in results:
+        yield _result(part.get("tool_use_id"), None, part.get("content"))
+    said = [part for part in content if part not in results] if results else content
+    if said or not results:
+        yield {"role": "user", "content": text_of(said)}
+
+
+def _result(call_id: Any, name: Any, content: Any) -> Message:
+    result: Message = {"role": "tool", "content": text_of(content)}
+    if isinstance(call_id, str) and call_id:
+        result["tool_call_id"] = repair_surrogates(call_id)
+    if isinstance(name, str) and name:
+        result["name"] = repair_surrogates(name)
+    return result
+
+
+def _assistant(message: dict[str, Any], content: Any, marks: set[str]) -> Message:
+    fields = list(_thinking_fields(message, content))
+    blocks, text, unclosed = split_thinking(text_of(content), opened=not fields)
+    reasoning = join_thinking([*fields, *(block.strip() for block in blocks)])
+    calls = list(_calls(message, content, marks))
+    if unclosed:
+        marks.add("unclosed_reasoning")
+    if "<tool_call>" in text and not calls:
+        marks.add("call_in_text")
+    canonical: Message = {"role": "assistant", "content": text or (None if calls else "")}
+    if reasoning:
+        canonical["reasoning"] = reasoning
+    if calls:
+        canonical["tool_calls"] = calls
+    return canonical
+
+
+def _thinking_fields(message: dict[str, Any], content: Any) -> Iterator[str]:
+    """Thinking that is not in the content, without tags around it."""
+    fields = [message.get("reasoning"), message.get("reasoning_content")]
+    details = message.get("reasoning_details")
+    if isinstance(details, list):
+        fields.append("".join(map(_detail_text, details)))
+    fields += [part.get(str(part["type"])) for part in _parts(content, *THINKING_PARTS)]
+    for field in fields:
+        text = text_of(field)
+        if text.strip():
+            blocks, rest, _ = split_thinking(text)
+            yield "\n\n".join(filter(str.strip, [*blocks, rest])).strip() if blocks else text
+
+
+def _detail_text(detail: Any) -> str:
+    texts = [detail.get(k) for k in ("text", "summary")] if isinstance(detail, dict) else []
+    return next((text for text in texts if isinstance(text, str)), "")
+
+
+def _calls(message: dict[str, Any], content: Any, marks: set[str]) -> Iterator[ToolCall]:
+    calls = message.get("tool_calls") or []
+    older = message.get("function_call")
+    if not isinstance(calls, list):
+        raise Unconvertible("tool_calls is no list")
+    for call in [*calls, *([{"function": older}] if older else [])]:
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(function, dict):
+            raise Unconvertible("a call without a function")
+        yield _call(call.get("id"), function.get("name"), function.get("arguments"), marks)
+    for part in _parts(content, "tool_use"):
+        yield _call(part.get("id"), part.get("name"), part.get("input"), marks)
+
+
+def _call(call_id: Any, name: Any, arguments: Any, marks: set[str]) -> ToolCall:
+    if not isinstance(name, str) or not name:
+        raise Unconvertible("a call without a name")
+    text = repair_surrogates(arguments) if isinstance(arguments, str) else _json(arguments or {})
+    text = unescape_json(repair_escapes(text)) if text.strip() else "{}"
+    if not valid_arguments(text):
+        marks.add("invalid_arguments")
+    call_id = repair_surrogates(call_id) if isinstance(call_id, str) else ""
+    return tool_call(call_id, repair_surrogates(name), text)
+
+
+def _json(value: Any) -> str:
+    """JSON text that changes no value; with NaN it is none, and is kept as text."""
+    return repair_surrogates(json.dumps(value, ensure_ascii=False))

@@ -1,0 +1,61 @@
+"""JSON that every reader takes, told from what only some take."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, NoReturn
+
+DEEPEST = 100
+"""Levels of nesting: the parsers that load data sets stop at 128, and a block adds one."""
+
+_NESTING = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+
+
+def strict_json(text: str) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: It is none, or has NaN, numbers that no float or no integer of 4,300 digits holds, half a
+            surrogate pair, or more than DEEPEST levels.
+    """
+    if text.count("[") + text.count("{") > DEEPEST and _depth(text) > DEEPEST:
+        raise ValueError(f"nested more than {DEEPEST} levels deep")
+    if repair_escapes(text) != text:
+        raise ValueError("half a surrogate pair")
+    return json.loads(text, parse_constant=refuse, parse_float=_finite)
+
+
+def repair_escapes(text: str) -> str:
+    """JSON text with escapes of U+FFFD for those of halves of surrogate pairs."""
+    if "\\ud" not in text and "\\uD" not in text:
+        return text
+    return _ESCAPE.sub(lambda found: r"\ufffd" if found[1] else found[0], text)
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for found in _NESTING.finditer(text):
+        if found[0] in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif found[0] in "]}":
+            depth -= 1
+    return deepest
+
+
+def refuse(constant: str) -> NoReturn:
+    """For `parse_constant`: NaN and infinities are not JSON."""
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"{digits} is too large for a float")
+    return number

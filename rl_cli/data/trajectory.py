@@ -1,0 +1,161 @@
+"""Canonical messages <-> the from/value form of conversations, with the roles system, human, gpt, tool.
+
+The system turn holds the instructions for calling functions, with the tools' schemas. System messages are no
+turns: they are kept beside the conversation. `gpt_turns` says how the others look.
+
+What looks like markup in values is escaped (see `markup`), so who looks for tags finds ours only, and
+`from_conversations` gives back what `canonical` made of the messages. It reads others' conversations in this
+form too, but never guesses: what is not quite the form is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, takewhile
+from typing import Any, TypedDict
+
+from prompts.loader import render
+from rl_cli.core.json_text import repair_surrogates, to_json
+from rl_cli.core.messages import Message, system, user
+from rl_cli.data.canonical import canonical
+from rl_cli.data.errors import Unconvertible
+from rl_cli.data.gpt_turns import read_gpt, write_gpt, write_results
+from rl_cli.data.markup import escape_json, escape_text, unescape_text
+from rl_cli.data.tool_stats import ToolCount, reasoning_coverage, tool_stats
+
+Turn = TypedDict("Turn", {"from": str, "value": str})
+
+
+class SystemMessage(TypedDict):
+    at: int
+    """Its place among all messages, from 0."""
+    content: str
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    conversations: list[Turn]
+    system_messages: list[SystemMessage]
+    tool_stats: dict[str, ToolCount]
+    reasoning: dict[str, int]
+    completed: bool
+    """The conversation ends with a whole answer; whether it is right is another question."""
+    marks: list[str]
+    """What a reader should know (docs/trajectories.md), sorted."""
+
+
+def to_conversations(messages: Any, tools: Any = None) -> Trajectory:
+    """Converts one conversation.
+
+    Args:
+        messages: From JSON, in any of the forms of `shapes`.
+        tools: OpenAI schemas, with or without `{"type": "function"}` around them, or names.
+
+    Raises:
+        Unconvertible: It says why.
+    """
+    schemas = [_schema(tool) for tool in _listed(tools)]
+    conversation = canonical(messages)
+    names = {schema["function"].get("name") for schema in schemas}
+    stats = tool_stats(conversation.messages)
+    if names and stats.keys() - names:
+        conversation.marks.add("unknown_tool")
+    written = ",\n".join(map(to_json, schemas))
+    instructions = render("function_calling", tools=escape_json(f"[{written}]"))
+    return Trajectory(
+        [{"from": "system", "value": instructions}, *_turns(conversation.messages)],
+        [
+            {"at": at, "content": message["content"] or ""}
+            for at, message in enumerate(conversation.messages)
+            if message["role"] == "system"
+        ],
+        stats,
+        reasoning_coverage(conversation.messages),
+        conversation.completed,
+        sorted(conversation.marks),
+    )
+
+
+def from_conversations(
+    conversations: Any, system_messages: Any = None
+) -> tuple[list[dict[str, Any]], list[Message]]:
+    """The tools' schemas and the canonical messages of a conversation.
+
+    Args:
+        conversations: The turns, from JSON.
+        system_messages: Those that `to_conversations` kept beside them.
+
+    Raises:
+        Unconvertible: It is not in this form; it says which turn.
+    """
+    turns = [_read_turn(turn) for turn in _listed(conversations)]
+    tools: list[dict[str, Any]] = []
+    messages: list[Message] = []
+    for number, (role, value) in enumerate(turns):
+        before = turns[number - 1][0] if number else None
+        after, results = turns[number + 1] if number + 1 < len(turns) else (None, "")
+        try:
+            if role == "system" and number == 0 and "<tools>" in value:
+                tools = _read_tools(value)
+            elif role == "system":
+                messages.append(system(value))
+            elif role == "human":
+                messages.append(user(unescape_text(value)))
+            elif role == "gpt":
+                messages += read_gpt(value, results if after == "tool" else "", f"call_{number}")
+            elif before != "gpt":
+                raise ValueError("results that follow no gpt turn")
+        except ValueError as error:
+            raise Unconvertible(f"turn {number}: {error}") from None
+    for message in _listed(system_messages):
+        messages.insert(message["at"], system(message["content"]))
+    return tools, messages
+
+
+def _turns(messages: Sequence[Message]) -> Iterator[Turn]:
+    at = 0
+    while at < len(messages):
+        message, at = messages[at], at + 1
+        if message["role"] == "user":
+            yield {"from": "human", "value": escape_text(message["content"] or "")}
+        elif message["role"] == "assistant":
+            results = list(takewhile(lambda one: one["role"] == "tool", islice(messages, at, None)))
+            yield {"from": "gpt", "value": write_gpt(message, results)}
+            if results:
+                yield {"from": "tool", "value": write_results(results)}
+
+
+def _read_turn(turn: Any) -> tuple[str, str]:
+    role, value = (turn.get("from"), turn.get("value")) if isinstance(turn, dict) else (None, None)
+    if role not in ("system", "human", "gpt", "tool") or not isinstance(value, str):
+        raise Unconvertible("a turn is no object with a role as from and a text as value")
+    return role, repair_surrogates(value)
+
+
+def _read_tools(value: str) -> list[dict[str, Any]]:
+    """The schemas in a system turn: a list, or one on each line."""
+    inside = value.rpartition("</tools>")[0].rpartition("<tools>")[2].strip()
+    listed = json.loads(inside if inside.startswith("[") else f"[{','.join(inside.splitlines())}]")
+    return [_schema(tool) for tool in listed]
+
+
+def _schema(tool: Any) -> dict[str, Any]:
+    """A tool's schema in OpenAI's form."""
+    if isinstance(tool, str):
+        return {"type": "function", "function": {"name": tool}}
+    if isinstance(tool, dict) and isinstance(tool.get("function"), dict):
+        return tool
+    if isinstance(tool, dict) and isinstance(tool.get("name"), str):
+        renamed = {"parameters" if key == "input_schema" else key: value for key, value in tool.items()}
+        return {"type": "function", "function": renamed}
+    raise Unconvertible("a tool is a schema or a name")
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise Unconvertible("tools, conversations and system_messages are lists")
+    return value
