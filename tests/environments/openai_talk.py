@@ -36,8 +36,10 @@ def note_down(text: str = "nothing") -> dict[str, str]:
 TOOLS = tool_schemas(["openai_tests"])
 
 
-def endpoint(server: WireServer, provider: str = "openai", **settings: Any) -> Endpoint:
-    return Endpoint(provider, "test-model", server.openai_url, "sk-the-key-of-this-test", **settings)
+def endpoint(
+    server: WireServer, provider: str = "openai", model: str = "test-model", **settings: Any
+) -> Endpoint:
+    return Endpoint(provider, model, server.openai_url, "sk-the-key-of-this-test", **settings)
 
 
 def talk(
