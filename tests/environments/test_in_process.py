@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -11,15 +12,18 @@ import pytest
 from environments.agent_loop import Limits
 from environments.catalogue import load_environment
 from environments.groups import evaluate, run_group
-from environments.policies.base import FinishReason, Sampling, TokenRecord
-from environments.policies.engine import Engine
+from environments.parsers.base import ParsedCall
+from environments.parsers.families import FAMILIES
+from environments.policies.base import Completion, FinishReason, Sampling, TokenRecord
+from environments.policies.engine import Engine, Request, Sampled
 from environments.policies.in_process import InProcessPolicy
 from environments.policies.renderers import ChatTemplateRenderer, TinyRenderer
 from environments.word_problems import WARM_START_STREAM
-from rl_cli.core.messages import user
+from rl_cli.core.messages import tool_result, user
 from tests.environments.tiny import PAD, chat_tokenizer, tiny_llama
 
 pytestmark = pytest.mark.train
+ADD = [{"type": "function", "function": {"name": "add", "parameters": {}}}]
 
 
 def recomputed(model: Any, record: TokenRecord, temperature: float) -> list[float]:
@@ -82,6 +86,54 @@ def test_a_full_context_ends_the_session_without_a_token() -> None:
             assert session.record.completion_ids == before
 
     asyncio.run(main())
+
+
+class Playing(Engine):
+    """Samples what it was given, turn after turn."""
+
+    def __init__(self, turns: list[list[int]]) -> None:
+        super().__init__(None, PAD, context_length=4096)
+        self._turns = iter(turns)
+
+    def continue_all(self, requests: Sequence[Request]) -> list[Sampled]:
+        turns = [next(self._turns) for _ in requests]
+        return [Sampled(ids, [0.0] * len(ids), FinishReason.STOP) for ids in turns]
+
+
+@pytest.mark.parametrize("family", ["kimi_k2", "hermes"])
+def test_calls_keep_their_own_ids_and_none_is_used_twice(family: str) -> None:
+    tokenizer = chat_tokenizer()
+    calls = [ParsedCall("add", "{}"), ParsedCall("add", '{"a": 1}')]
+    turn = tokenizer.encode(FAMILIES[family].render(calls), add_special_tokens=False)
+    policy = InProcessPolicy(Playing([turn, turn]), ChatTemplateRenderer(tokenizer, FAMILIES[family]))
+
+    async def main() -> list[str]:
+        async with policy.open("r", ADD, Sampling()) as session:
+            first = (await session.complete([user("hi")])).message["tool_calls"]
+            second = await session.complete([tool_result(call, "1") for call in first])
+            return [call["id"] for call in [*first, *second.message["tool_calls"]]]
+
+    ids = asyncio.run(main())
+    assert len(set(ids)) == 4
+    own = ["functions.add:0", "functions.add:1"]
+    assert (ids[:2] == own) == (family == "kimi_k2")
+
+
+def test_a_broken_call_beside_a_good_one_is_told_with_its_place_and_the_good_one_is_made() -> None:
+    tokenizer = chat_tokenizer()
+    text = 'Now <tool_call>{"name": }</tool_call><tool_call>{"name": "add", "arguments": {}}</tool_call>'
+    turn = tokenizer.encode(text, add_special_tokens=False)
+    policy = InProcessPolicy(Playing([turn]), ChatTemplateRenderer(tokenizer))
+
+    async def main() -> Completion:
+        async with policy.open("r", ADD, Sampling()) as session:
+            return await session.complete([user("hi")])
+
+    done = asyncio.run(main())
+    assert [call["function"]["name"] for call in done.message["tool_calls"]] == ["add"]
+    assert done.finish_reason is FinishReason.TOOL_CALLS
+    assert done.message["content"] == 'Now <tool_call>{"name": }</tool_call>'
+    assert [error.partition(":")[0] for error in done.call_errors] == ["at character 4"]
 
 
 def test_top_p_is_refused() -> None:

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from environments.parsers.base import Parsed, ParsedCall
+from environments.parsers.families import FAMILIES
 from environments.policies.base import PolicyError
 from environments.policies.renderers import ChatTemplateRenderer, TinyRenderer
 from rl_cli.core.messages import Message, assistant, system, tool_call, tool_result, user
@@ -81,6 +83,68 @@ def test_a_turn_is_read_without_its_stop_token() -> None:
     parsed = renderer.read(tokenizer().encode(written, add_special_tokens=False), TOOLS)
     assert (parsed.content, parsed.reasoning) == ("Adding.", "hm")
     assert [(c.name, c.arguments) for c in parsed.tool_calls] == [("add", '{"a": 1}')]
+
+
+def read(written: str, template: str = CHAT_TEMPLATE, tools: Any = TOOLS, name: str = "") -> Parsed:
+    made = chat_tokenizer()
+    made.chat_template, made.name_or_path = template, name
+    return ChatTemplateRenderer(made).read(made.encode(written, add_special_tokens=False), tools)
+
+
+CODER = CHAT_TEMPLATE + "{# <tool_call><function=NAME><parameter=KEY> #}"
+PLAIN = CHAT_TEMPLATE.replace("tool_call>", "call>")
+
+
+@pytest.mark.parametrize(
+    ("family", "template", "name"),
+    [
+        ("hermes", CHAT_TEMPLATE, "models/Qwen3-Coder-30B"),  # what the model is shown decides
+        ("qwen3_coder", CODER, "runs/a/checkpoints/step-30"),
+        ("mistral", PLAIN + "{# [TOOL_CALLS] #}", ""),
+        ("glm45", CHAT_TEMPLATE + "{# <arg_key> #}", ""),
+        ("deepseek_v31", PLAIN, "deepseek-ai/DeepSeek-V3.1"),
+        ("hermes", PLAIN, "my-fine-tune"),
+    ],
+)
+def test_turns_are_read_in_the_form_that_the_template_or_the_name_tells(
+    family: str, template: str, name: str
+) -> None:
+    calls = [ParsedCall("add", '{"a": "one"}')]
+    parsed = read(f"Adding.\n{FAMILIES[family].render(calls)}", template, name=name)
+    assert parsed.content == "Adding."
+    assert [(call.name, json.loads(call.arguments)) for call in parsed.tool_calls] == [("add", {"a": "one"})]
+
+
+def test_arguments_have_the_types_of_the_offered_tools() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    written = FAMILIES["qwen3_coder"].render([ParsedCall("add", '{"a": 1}')])
+    tools = [{"type": "function", "function": {"name": "add", "parameters": schema}}]
+    assert json.loads(read(written, CODER, tools).tool_calls[0].arguments) == {"a": "1"}
+
+
+def test_without_tools_there_are_no_calls() -> None:
+    written = FAMILIES["hermes"].render([ParsedCall("add", "{}")])
+    parsed = read(f"<think>hm</think>{written}", tools=[])
+    assert (parsed.reasoning, parsed.content, parsed.tool_calls) == ("hm", written, [])
+
+
+def test_reasoning_that_the_prompt_opens_holds_no_calls() -> None:
+    opens = CHAT_TEMPLATE.replace(
+        "<|im_start|>assistant\n' }}{% endif %}", "<|im_start|>assistant\n<think>\n' }}{% endif %}"
+    )
+    assert opens != CHAT_TEMPLATE
+    call = FAMILIES["hermes"].render([ParsedCall("add", "{}")])
+    whole = read(f"Perhaps {call}\n</think>\n\nNo.", opens)
+    assert (whole.reasoning, whole.content, whole.tool_calls) == (f"Perhaps {call}", "No.", [])
+    cut = read(f"Perhaps {call}", opens)
+    assert (cut.reasoning, cut.content, cut.tool_calls) == (f"Perhaps {call}", None, [])
+
+
+def test_text_between_calls_is_content_and_a_mention_no_error() -> None:
+    call = FAMILIES["hermes"].render([ParsedCall("add", "{}")])
+    parsed = read(f"A `<tool_call>` first.\n{call}\nThen:\n{call}")
+    assert (len(parsed.tool_calls), parsed.errors) == (2, [])
+    assert (parsed.content or "").split() == ["A", "`<tool_call>`", "first.", "Then:"]
 
 
 def test_a_template_that_rewrites_the_past_is_refused() -> None:
