@@ -11,6 +11,7 @@ from pathlib import Path
 
 from environments.base import Environment, EnvironmentConfig, Reward, Rollout, Split, Task
 from environments.rewards.numbers import grade_number, read_gold
+from environments.rewards.well_formed import well_formed
 from environments.tool_context import ToolContext
 from prompts.loader import render
 from rl_cli.core.errors import BadUsage, WorkFailed
@@ -63,11 +64,11 @@ class Gsm8k(Environment):
         return [user(render("gsm8k", question=task.data["question"]))]
 
     async def reward(self, task: Task, rollout: Rollout, ctx: ToolContext) -> Reward:
-        """1 where the stated number (after ####, in a box, or the last) equals the gold answer, else 0."""
+        """1 where the stated number equals the gold answer, else 0; "marker": whether one #### line states it."""
         assert rollout.result is not None
         text = rollout.result.final_text
-        correct = float(grade_number(text, task.data["answer"]).correct)
-        return Reward(correct, {"correct": correct, "marker": float("####" in text)})
+        correct = float(grade_number(task.data["answer"], text).correct)
+        return Reward(correct, {"correct": correct, "marker": float(well_formed(text))})
 
     def _load(self) -> dict[Split, list[Task]]:
         path = self._path

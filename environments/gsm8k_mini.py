@@ -33,7 +33,7 @@ class Gsm8kMini(Environment):
         assert rollout.result is not None
         text = rollout.result.final_text
         marked = "####" in text
-        correct = float(marked and grade_number(text, str(task.data["answer"])).correct)
+        correct = float(marked and grade_number(str(task.data["answer"]), text).correct)
         return Reward(correct, {"correct": correct, "marker": float(marked)})
 
     def warm_start(self, seed: int, count: int) -> list[list[WarmStartSegment]] | None:

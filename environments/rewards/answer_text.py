@@ -1,44 +1,64 @@
-"""What a reader sees of a model's answer: thinking removed, mark-up and foreign digits made plain."""
+"""What a reader sees of a model's answer: no thinking, nothing after the end of the turn, no annotations."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
 
-_THINKING = r"think|thinking|thought|reasoning|scratchpad|reasoning_scratchpad"
-_THOUGHT = re.compile(rf"<({_THINKING})>(?:(?!<\1>).)*?</\1>", re.I | re.S)
-_THOUGHT_END = re.compile(rf"</(?:{_THINKING})>", re.I)
-_THOUGHT_START = re.compile(rf"<(?:{_THINKING})>", re.I)
-_STOP_TOKEN = re.compile(r"<\|[a-z_]{2,30}\|>|</s>")
+_TAG = re.compile(
+    r"<(?P<close>/?)(?P<name>think|thinking|thought|reasoning|scratchpad|reasoning_scratchpad|seed:think)"
+    r"(?:\s[^<>]{0,80})?>|\[(?P<close2>/?)(?P<name2>think)\]|◁(?P<close3>/?)(?P<name3>think)▷",
+    re.I,
+)
+_END_OF_TURN = re.compile(
+    r"<\|(?:im_end|endoftext|eot_id|eom_id|end_of_text|end|return|user|im_start\|>user)\|?>|</s>"
+    r"|<(?:end_of_turn|eos)>|<｜end▁of▁sentence｜>",
+    re.I,
+)
+_CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)[^<>]{0,80}<\|message\|>")
 _ANNOTATION = re.compile(r"<<[^<>]{0,200}>>")
-_ANSWER_BLOCK = re.compile(r"<answer>((?:(?!<answer>).)*?)</answer>", re.I | re.S)
-_LATEX_WRAPPER = re.compile(r"\\(?:text(?:bf|it|rm)?|math(?:bf|rm|it)|mbox)\s*\{([^{}]*)\}")
-_FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}")
-_DIGIT_GAP = re.compile(r"(?<=\d)(?:[\u00a0\u2009\u202f'’]|\\[!,:; ])(?=\d{3}(?!\d))")
-_CHARACTERS = str.maketrans("，．：−–－＝！％　", ",.:---=!% ")
 
 
 def visible(text: str) -> str:
-    """Without thinking, stop tokens and calculator annotations; the last of the `<answer>` blocks."""
-    if "<" not in text:
+    """Without thinking, closed or not, what follows the end of the turn, and calculator annotations.
+
+    A closing tag with no opening one ends thinking that began in the prompt: all before it is thinking.
+    """
+    if not any(c in text for c in "<[◁"):
         return text
-    if stop := _STOP_TOKEN.search(text):
-        text = text[: stop.start()]
-    text = _THOUGHT.sub("\n", text)
-    text = _THOUGHT_END.split(text)[-1]  # what stands before a lone closing tag is thinking
-    text = _THOUGHT_START.split(text, maxsplit=1)[0]
-    blocks = _ANSWER_BLOCK.findall(text)
-    return _ANNOTATION.sub("", blocks[-1] if blocks else text)
+    text = _final_channel(text)
+    if end := _END_OF_TURN.search(text):
+        text = text[: end.start()]
+    return _ANNOTATION.sub("", "\n".join(_without_thinking(text)[0]))
 
 
-def plain(text: str) -> str:
-    """With ASCII digits and signs, digit groups joined or set apart by commas, LaTeX and bold undone."""
-    if not text.isascii():
-        text = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
-        text = text.translate(_CHARACTERS)
-    if "\\" in text:
-        text = text.replace("{,}", ",").replace("\\$", "$").replace("\\%", "%").replace("\\!", "")
-        text = re.sub(r"\\(?:left|right|[()\[\]])", " ", text)
-        text = _LATEX_WRAPPER.sub(r" \1 ", text)
-        text = _FRACTION.sub(r" \1/\2 ", text)
-    return _DIGIT_GAP.sub("", text).replace("*" * 2, "").replace("`", "")
+def thinking_blocks(text: str) -> int:
+    """How many blocks of thinking there are; an opening and a closing tag that stand alone count as one."""
+    return _without_thinking(text)[1]
+
+
+def _without_thinking(text: str) -> tuple[list[str], int]:
+    """The visible pieces, and the number of blocks between them."""
+    pieces: list[str] = []
+    start, inside, blocks = 0, None, 0
+    for tag in _TAG.finditer(text):
+        name = (tag["name"] or tag["name2"] or tag["name3"]).lower()
+        closes = bool(tag["close"] or tag["close2"] or tag["close3"])
+        if inside is None and not closes:
+            pieces.append(text[start : tag.start()])
+            inside, blocks = name, blocks + 1
+        elif inside is None:
+            pieces, start, blocks = [], tag.end(), blocks + 1
+        elif closes and name == inside:
+            inside, start = None, tag.end()
+    if inside is None:
+        pieces.append(text[start:])
+    return pieces, blocks
+
+
+def _final_channel(text: str) -> str:
+    """The last final message of a text in OpenAI's Harmony format; no text at all where it only thinks."""
+    channels = list(_CHANNEL.finditer(text))
+    if not channels:
+        return text
+    final = [channel for channel in channels if channel[1] == "final"]
+    return text[final[-1].end() :] if final else ""

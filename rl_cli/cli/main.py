@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "data": ("rl_cli.cli.data", "Convert conversations to training data and back."),
     "tools": ("rl_cli.cli.tools", "List, describe and call the tools that the assistant uses."),
     "parse": ("rl_cli.cli.parse", "Take a model's text apart: content, reasoning, tool calls."),
+    "grade": ("rl_cli.cli.grade", "Grade answers against gold numbers."),
     "config": ("rl_cli.cli.config", "Show and check the settings."),
     "doctor": ("rl_cli.cli.doctor", "Say what this machine has, what is missing, and how to get it."),
 }

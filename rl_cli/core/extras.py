@@ -9,6 +9,7 @@ from rl_cli.core.errors import BadUsage
 
 EXTRAS: dict[str, tuple[str, ...]] = {
     "train": ("torch", "transformers", "trl", "datasets", "peft", "accelerate"),
+    "math": ("math_verify",),
 }
 """Name of the extra -> the modules that it brings."""
 TRL_SERIES = "1.16."

@@ -88,7 +88,7 @@ def trl_alone(loaded: Any, settings: RunConfig, folder: Path) -> tuple[list[floa
 
     def reward(completions: list[str], gold: list[str], **_: Any) -> list[float]:
         pairs = zip(completions, gold, strict=True)
-        return [float(grade_number(text, answer).correct) for text, answer in pairs]
+        return [float(grade_number(answer, text).correct) for text, answer in pairs]
 
     class Watch(TrainerCallback):
         def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:

@@ -1,0 +1,83 @@
+"""One notation for many: ASCII digits and signs, a/b for fractions; LaTeX and Markdown undone."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_CHARACTERS = str.maketrans(
+    {
+        **dict(zip("．：＝！％＋＊／＃＜＞（）～＄￥￡　", ".:=!%+*/#<>()~$¥£ ", strict=True)),
+        **dict.fromkeys("\u2212\u2012\u2013\u2010\u2011\ufe63－", "-"),
+        **dict.fromkeys("\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad"),
+        "，": ", ",
+        "、": ", ",
+        "٪": "%",
+        "٬": ",",
+        "٫": ".",
+        "⁄": "/",
+        "∕": "/",
+        "’": "'",
+        "·": "*",
+    }
+)
+_WIDE_GROUP = re.compile(r"(?<=[０-９])，(?=[０-９]{3})")
+_FOREIGN_DIGIT = re.compile(r"[^\W0-9a-zA-Z_]")
+_VULGAR_FRACTION = re.compile(r"[\u00bc-\u00be\u2150-\u215e]")
+_SUPERSCRIPTS = re.compile(r"[⁺⁻]?[⁰¹²³⁴-⁹]+")
+_SUPERSCRIPT_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-", "⁺")
+
+_LATEX_STYLE = re.compile(
+    r"\\(?:text(?:bf|it|rm|tt|sf)?|math(?:bf|rm|it|sf|bb|cal)|mbox|hbox|boldsymbol|operatorname|emph|underline"
+    r"|displaystyle|left|right|[bB]igg?[lr]?|[lL]arge|LARGE|huge|quad|qquad|bf|rm|it|(?:long)?[rR]ightarrow"
+    r"|implies|therefore|textcolor\s*\{\w{1,20}\}|color\s*\{\w{1,20}\})(?![A-Za-z])\*?"
+)
+_ARGUMENT = r"\s*(?:\{{\s*({0}[^{{}}]*)\}}|(\d))"
+_FRACTION = re.compile(r"\\[dtc]?frac" + _ARGUMENT.format("") + _ARGUMENT.format(""))
+_DEGREES = re.compile(r"\^\s*\{?\s*\\circ\s*\}?")
+_EXPONENT_OF_UNIT = re.compile(r"(?<=[A-Za-z])[\s})]{0,3}\^\s?\{?-?\d{1,3}\}?")
+_SUBSCRIPT = re.compile(r"(?<=[A-Za-z])_\{?\w{1,10}\}?")
+_DIGIT_GAP = re.compile(r"(?<=\d)(?:[\u00a0\u2009\u202f\u2008']|\\[!,:; ])(?=\d{3}(?!\d))")
+_COMMA_AND_GAP = re.compile(r"(?<=\d)(?:\{,\}|,)(?:\\[!,:; ])?(?=\d{3}(?!\d))")
+_STRUCK = re.compile(r"~~[^~\n]{1,200}~~")
+_QUOTE = re.compile(r"^[ \t]*>+(?=[ \t])", re.M)
+_EMPHASIS = re.compile(r"(?<![\w)}])(?<![\w)}] )(\*|__?)([-+]?[$€£]?\d[\d.,]*)\1(?!\w)")
+_HTML = re.compile(r"</?(?:b|strong|i|em|u|span|p|div|br|code|sub)\b[^<>]{0,80}>", re.I)
+_AND_A_HALF = re.compile(r"(?<=\d)\s+and\s+(?:a|one)[\s-]+(half|third|quarter)\b", re.I)
+_PARTS = {"half": " 1/2", "third": " 1/3", "quarter": " 1/4"}
+_DOLLARS_AND_CENTS = re.compile(r"(?<=\d)\s+dollars?,?(?:\s+and)?\s+(\d{1,2})\s+cents?\b", re.I)
+_CURRENCY_CODE = re.compile(r"\b(?:rs\.?|usd|eur|gbp|inr|rmb|cny|jpy)\s?(?=\.?\d)", re.I)
+_MINUS = re.compile(r"(?:\b(?:minus|negative)\s+|负|零下)(?=[$€£¥₹]?\d)", re.I)
+_BACKSLASHED = re.compile(r"\\([$%#&])")
+_BRACKET = re.compile(r"\\[()\[\]]")
+
+
+def plain(text: str) -> str:
+    """`text` in one notation; what it does not know stays. Linear in its length."""
+    if not text.isascii():
+        text = _ascii(text)
+    if "\\" in text:
+        text = _without_latex(text)
+    if "<" in text:
+        text = _HTML.sub(" ", re.sub(r"<sup>", "^", text, flags=re.I))
+    text = re.sub(r"(?<=\d)\s?\*\*\s?(?=\d)", "^", _STRUCK.sub(" ", _QUOTE.sub(" ", text)))
+    text = _SUBSCRIPT.sub("", _EXPONENT_OF_UNIT.sub("", text))
+    text = _EMPHASIS.sub(r"\2", _DIGIT_GAP.sub("", text).replace("**", "").replace("`", " "))
+    text = _DOLLARS_AND_CENTS.sub(lambda cents: f".{int(cents[1]):02} dollars", text)
+    text = _AND_A_HALF.sub(lambda part: _PARTS[part[1].lower()], text)
+    return _MINUS.sub("-", _CURRENCY_CODE.sub("$", text))
+
+
+def _ascii(text: str) -> str:
+    text = _SUPERSCRIPTS.sub(lambda power: "^" + power[0].translate(_SUPERSCRIPT_DIGITS), text)
+    text = _VULGAR_FRACTION.sub(lambda c: " " + unicodedata.normalize("NFKC", c[0]), text)
+    text = _WIDE_GROUP.sub(",", text)
+    text = _FOREIGN_DIGIT.sub(lambda c: str(unicodedata.decimal(c[0], c[0])), text)
+    return text.translate(_CHARACTERS)
+
+
+def _without_latex(text: str) -> str:
+    text = _COMMA_AND_GAP.sub(",", _BACKSLASHED.sub(r"\1", text))
+    text = _BRACKET.sub(" ", _LATEX_STYLE.sub(" ", _DEGREES.sub("°", text)))
+    text = text.replace("\\over ", "/").replace("\\approx", "≈").replace("\\sim", "~")
+    return _FRACTION.sub(lambda f: f" {f[1] or f[2]}/{f[3] or f[4]} ", text)
