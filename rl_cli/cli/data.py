@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from rl_cli.cli.app import group
+from rl_cli.cli.jsonl import convert_lines
 from rl_cli.core.errors import BadUsage
 
 app = group("Convert conversations to training data and back.")
@@ -25,9 +26,7 @@ def convert(
     """
     if not jsonl:
         raise BadUsage("conversations are read as lines", "give --jsonl")
-    from rl_cli.cli.json_lines import answer_lines
-
-    answer_lines(_to_messages if reverse else _to_conversations)
+    convert_lines(_to_messages if reverse else _to_conversations)
 
 
 def _to_conversations(row: dict[str, Any]) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def _answer(
     """Gives a result to the latest turn with an unanswered call of its id."""
     call_id = result.get("tool_call_id") or _only_id(result, turns, made)
     if call_id not in callers:
-        raise Unconvertible(f"a result for the call {call_id!r}, which was not made before")
+        raise Unconvertible(f"a result for the call {call_id[:80]!r}, which was not made before")
     if not callers[call_id]:
         marks.add("second_result_dropped")
         return

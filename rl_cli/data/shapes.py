@@ -47,7 +47,7 @@ def read_message(message: Any, marks: set[str]) -> Iterator[Message]:
     elif role in ("tool", "function"):
         yield _result(message.get("tool_call_id"), message.get("name"), content)
     else:
-        raise Unconvertible(f"unknown role {role!r}")
+        raise Unconvertible(f"unknown role {str(role)[:40]!r}")
 
 
 def text_of(content: Any) -> str:
@@ -108,7 +108,8 @@ def _result(call_id: Any, name: Any, content: Any) -> Message:
 
 def _assistant(message: dict[str, Any], content: Any, marks: set[str]) -> Message:
     fields = list(_thinking_fields(message, content))
-    blocks, text, unclosed = split_thinking(text_of(content), opened=not fields)
+    said = text_of(content) or text_of(message.get("refusal"))
+    blocks, text, unclosed = split_thinking(said, opened=not fields)
     reasoning = join_thinking([*fields, *(block.strip() for block in blocks)])
     calls = list(_calls(message, content, marks))
     if unclosed:
@@ -159,7 +160,11 @@ def _calls(message: dict[str, Any], content: Any, marks: set[str]) -> Iterator[T
 def _call(call_id: Any, name: Any, arguments: Any, marks: set[str]) -> ToolCall:
     if not isinstance(name, str) or not name:
         raise Unconvertible("a call without a name")
-    text = repair_surrogates(arguments) if isinstance(arguments, str) else _json(arguments or {})
+    text = (
+        repair_surrogates(arguments)
+        if isinstance(arguments, str)
+        else _json({} if arguments is None else arguments)
+    )
     text = unescape_json(repair_escapes(text)) if text.strip() else "{}"
     if not valid_arguments(text):
         marks.add("invalid_arguments")
@@ -169,4 +174,7 @@ def _call(call_id: Any, name: Any, arguments: Any, marks: set[str]) -> ToolCall:
 
 def _json(value: Any) -> str:
     """JSON text that changes no value; with NaN it is none, and is kept as text."""
-    return repair_surrogates(json.dumps(value, ensure_ascii=False))
+    try:
+        return repair_surrogates(json.dumps(value, ensure_ascii=False))
+    except RecursionError:
+        raise Unconvertible("lists or objects nested too deeply") from None

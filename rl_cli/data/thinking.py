@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable
 
 _THINK, _SCRATCHPAD = "think", "REASONING_SCRATCHPAD"
+_SPACE = re.compile(r"\s*")
 _LEADING = re.compile(rf"\s*<({_THINK}|{_SCRATCHPAD})>")
+_OPENER = re.compile(rf"<({_SCRATCHPAD})>")
 _ALONE = re.compile(rf"(?:\A|\n)[ \t]*</{_THINK}>|</{_THINK}>[ \t]*(?:\n|\Z)")
 
 
@@ -29,20 +31,20 @@ def split_thinking(text: str, opened: bool = False) -> tuple[list[str], str, boo
     if opened and f"<{_THINK}>" not in text and (closer := _ALONE.search(text)):
         blocks.append(text[: closer.start()])
         text = text[closer.end() :].lstrip()
-    leading = True
-    while True:
-        found = _LEADING.match(text) if leading else None
-        tag = found[1] if found else _SCRATCHPAD
-        before, opener, inside = ("", "<", text[found.end() :]) if found else text.partition(f"<{tag}>")
-        rest.append(before)
-        if not opener:
-            return blocks, "".join(rest), False
-        block, closer_tag, text = inside.partition(f"</{tag}>")
-        blocks.append(block)
-        if not closer_tag:
+    at, leading = 0, _LEADING.match(text)
+    while found := leading or _OPENER.search(text, at):
+        rest.append(text[at : found.start()])
+        at = text.find(f"</{found[1]}>", found.end())
+        if at < 0:
+            blocks.append(text[found.end() :])
             return blocks, "".join(rest), True
-        leading = leading and not before.strip()
-        text = text.lstrip() if leading else text
+        blocks.append(text[found.end() : at])
+        at += len(f"</{found[1]}>")
+        if leading:
+            after = _SPACE.match(text, at)
+            at = after.end() if after else at
+            leading = _LEADING.match(text, at)
+    return blocks, "".join([*rest, text[at:]]), False
 
 
 def join_thinking(parts: Iterable[str]) -> str:

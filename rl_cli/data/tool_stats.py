@@ -28,7 +28,7 @@ def is_failure(content: str) -> bool:
     if not begun.startswith("{"):
         return False
     try:
-        value = json.loads(content, parse_int=str)
+        value = json.loads(content, parse_int=float)
     except (ValueError, RecursionError):
         return False
     return bool(value.get("error")) or value.get("success") is False or value.get("ok") is False

@@ -10,7 +10,6 @@ form too, but never guesses: what is not quite the form is refused.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
@@ -23,6 +22,7 @@ from rl_cli.data.canonical import canonical
 from rl_cli.data.errors import Unconvertible
 from rl_cli.data.gpt_turns import read_gpt, write_gpt, write_results
 from rl_cli.data.markup import escape_json, escape_text, unescape_text
+from rl_cli.data.strict_json import strict_json
 from rl_cli.data.tool_stats import ToolCount, reasoning_coverage, tool_stats
 
 Turn = TypedDict("Turn", {"from": str, "value": str})
@@ -107,10 +107,10 @@ def from_conversations(
                 messages += read_gpt(value, results if after == "tool" else "", f"call_{number}")
             elif before != "gpt":
                 raise ValueError("results that follow no gpt turn")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Unconvertible(f"turn {number}: {error}") from None
-    for message in _listed(system_messages):
-        messages.insert(message["at"], system(message["content"]))
+    for at, content in map(_read_system, _listed(system_messages)):
+        messages.insert(at, system(content))
     return tools, messages
 
 
@@ -134,10 +134,21 @@ def _read_turn(turn: Any) -> tuple[str, str]:
     return role, repair_surrogates(value)
 
 
+def _read_system(message: Any) -> tuple[int, str]:
+    at, content = (message.get("at"), message.get("content")) if isinstance(message, dict) else (None, None)
+    if type(at) is not int or not isinstance(content, str):
+        raise Unconvertible("a system message is no object with a number as at and a text as content")
+    return at, repair_surrogates(content)
+
+
 def _read_tools(value: str) -> list[dict[str, Any]]:
     """The schemas in a system turn: a list, or one on each line."""
-    inside = value.rpartition("</tools>")[0].rpartition("<tools>")[2].strip()
-    listed = json.loads(inside if inside.startswith("[") else f"[{','.join(inside.splitlines())}]")
+    before = value.rpartition("</tools>")[0]
+    _, opener, inside = before.rpartition("<tools>")
+    if not opener:
+        raise ValueError("<tools> without </tools>")
+    inside = inside.strip()
+    listed = strict_json(inside if inside.startswith("[") else f"[{','.join(inside.splitlines())}]")
     return [_schema(tool) for tool in listed]
 
 
@@ -145,12 +156,13 @@ def _schema(tool: Any) -> dict[str, Any]:
     """A tool's schema in OpenAI's form."""
     if isinstance(tool, str):
         return {"type": "function", "function": {"name": tool}}
-    if isinstance(tool, dict) and isinstance(tool.get("function"), dict):
+    function = tool.get("function", tool) if isinstance(tool, dict) else None
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        raise Unconvertible("a tool is neither a schema with a name nor a name")
+    if function is not tool:
         return tool
-    if isinstance(tool, dict) and isinstance(tool.get("name"), str):
-        renamed = {"parameters" if key == "input_schema" else key: value for key, value in tool.items()}
-        return {"type": "function", "function": renamed}
-    raise Unconvertible("a tool is a schema or a name")
+    renamed = {"parameters" if key == "input_schema" else key: value for key, value in tool.items()}
+    return {"type": "function", "function": renamed}
 
 
 def _listed(value: Any) -> list[Any]:

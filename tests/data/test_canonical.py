@@ -1,0 +1,157 @@
+"""Which result answers which call, what counts as reasoning, what is marked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rl_cli.data.canonical import canonical
+from rl_cli.data.errors import Unconvertible
+from rl_cli.data.trajectory import to_conversations
+
+USER = {"role": "user", "content": "go"}
+DONE = {"role": "assistant", "content": "done"}
+
+
+def called(*calls: tuple[str | None, str], **more: Any) -> dict[str, Any]:
+    listed = [{"id": call_id, "function": {"name": name, "arguments": "{}"}} for call_id, name in calls]
+    return {"role": "assistant", "content": None, "tool_calls": listed, **more}
+
+
+def result(call_id: str | None, content: Any = "ok", **more: Any) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": content, **more}
+
+
+def answers(*messages: dict[str, Any]) -> list[tuple[int, str, str, str | None]]:
+    """Of each result: its place, the call's id and name, its text."""
+    found = canonical([USER, *messages]).messages
+    return [
+        (at, m["tool_call_id"], m["name"], m["content"]) for at, m in enumerate(found) if m["role"] == "tool"
+    ]
+
+
+def test_a_late_result_moves_to_its_call() -> None:
+    found = answers(
+        called(("a", "read"), ("b", "run")), result("b"), USER, called(("c", "run")), result("a"), result("c")
+    )
+    assert found == [(2, "b", "run", "ok"), (3, "a", "read", "ok"), (6, "c", "run", "ok")]
+
+
+def test_ids_that_are_used_again_belong_to_the_latest_turn() -> None:
+    found = answers(
+        called(("call_0", "read")), result("call_0", 1), called(("call_0", "run")), result("call_0", 2)
+    )
+    assert found == [(2, "call_0", "read", "1"), (4, "call_0", "run", "2")]
+
+
+def test_two_calls_with_one_id_are_answered_in_order() -> None:
+    found = answers(called(("x", "read"), ("x", "run")), result("x", "first"), result("x", "second"))
+    assert found == [(2, "x", "read", "first"), (3, "x", "run", "second")]
+
+
+def test_a_second_result_is_left_out_and_marked() -> None:
+    messages = [USER, called(("a", "read")), result("a", "first"), result("a", "second"), DONE]
+    found = canonical(messages)
+    assert [m["content"] for m in found.messages if m["role"] == "tool"] == ["first"]
+    assert "second_result_dropped" in found.marks
+
+
+def test_calls_and_results_without_ids_go_by_name_then_by_order() -> None:
+    bare = called((None, "read"), (None, "run"), (None, "read"))
+    found = answers(bare, result(None, 1, name="run"), result(None, 2), result(None, 3))
+    assert found == [(2, "call_2", "run", "1"), (3, "call_1", "read", "2"), (4, "call_3", "read", "3")]
+
+
+def test_a_result_without_an_id_is_never_guessed() -> None:
+    with pytest.raises(Unconvertible, match="one of 2"):
+        canonical([USER, called(("a", "read"), ("b", "run")), result(None)])
+    assert answers(called(("a", "read")), result(None)) == [(2, "a", "read", "ok")]
+
+
+def test_a_result_before_its_call_is_refused() -> None:
+    with pytest.raises(Unconvertible, match="'a', which was not made before"):
+        canonical([USER, result("a"), called(("a", "read"))])
+
+
+def test_the_older_form_of_calls() -> None:
+    older = {"role": "assistant", "content": None, "function_call": {"name": "read", "arguments": "{}"}}
+    assert answers(older, {"role": "function", "name": "read", "content": "x"}) == [
+        (2, "call_1", "read", "x")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("message", "reasoning", "content"),
+    [
+        ({"content": "<think>a</think><think>b</think>c"}, "a\n\nb", "c"),
+        ({"content": "c <REASONING_SCRATCHPAD>a</REASONING_SCRATCHPAD>d"}, "a", "c d"),
+        ({"content": "Write <think> and </think>."}, None, "Write <think> and </think>."),
+        ({"content": "a\n</think>\n\nc"}, "a", "c"),
+        ({"content": "a\n</think>\n\nc", "reasoning": "b"}, "b", "a\n</think>\n\nc"),
+        ({"content": "<think>a", "reasoning": ""}, "a", ""),
+        ({"content": "c", "reasoning": "<think>\na\n</think>", "reasoning_content": "a"}, "a", "c"),
+        (
+            {"content": "c", "reasoning_details": [{"text": "a "}, {"summary": "b"}, {"data": "x"}]},
+            "a b",
+            "c",
+        ),
+        (
+            {"content": "c", "reasoning": "a b", "reasoning_details": [{"text": "a "}, {"text": "b"}]},
+            "a b",
+            "c",
+        ),
+        ({"content": [{"type": "thinking", "thinking": "a"}, {"type": "text", "text": "c"}]}, "a", "c"),
+        ({"content": None, "refusal": "no"}, None, "no"),
+    ],
+)
+def test_what_is_reasoning(message: dict[str, Any], reasoning: str | None, content: str) -> None:
+    found = canonical([USER, {"role": "assistant", **message}]).messages[1]
+    assert (found.get("reasoning"), found["content"]) == (reasoning, content)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (None, ""),
+        (["a", {"type": "text", "text": "b"}], "a\nb"),
+        ([{"type": "image_url", "image_url": {"url": "data:x"}}], "[image]"),
+        (
+            [{"type": "image", "source": {}, "alt": "a cat"}, {"type": "input_audio"}],
+            "[image: a cat]\n[audio]",
+        ),
+        ({"content": [1], "text_summary": "a chart"}, "a chart"),
+        ({"n": 1, "text": "é"}, '{"n": 1, "text": "é"}'),
+        ([{"type": "unheard_of", "n": 1}], '[{"type": "unheard_of", "n": 1}]'),
+        ({"loss": float("nan")}, '{"loss": NaN}'),
+        ("caf\udce9 \ud83c\udf78", "caf\ufffd 🍸"),
+    ],
+)
+def test_contents_become_text(content: Any, text: str) -> None:
+    assert answers(called(("a", "read")), result("a", content))[0][3] == text
+
+
+@pytest.mark.parametrize(
+    ("last", "mark"),
+    [
+        ([USER], "no_answer"),
+        ([called(("a", "read"))], "unanswered_call"),
+        ([{"role": "assistant", "content": " "}], "empty_answer"),
+        ([{**DONE, "finish_reason": "length"}], "cut_off"),
+        ([{**DONE, "finish_reason": None}], "cut_off"),
+        ([{"role": "assistant", "content": "<think>hm"}], "unclosed_reasoning"),
+        ([{"role": "assistant", "content": '<tool_call>{"name": "read"}</tool_call>'}], "call_in_text"),
+    ],
+)
+def test_what_is_not_completed_says_so(last: list[dict[str, Any]], mark: str) -> None:
+    row = to_conversations([USER, DONE, *last])
+    assert not row.completed
+    assert mark in row.marks
+
+
+def test_what_is_completed_and_what_is_only_marked() -> None:
+    broken = called(("a", "read"))
+    broken["tool_calls"][0]["function"]["arguments"] = '{"a": 1}{"a": 1}'
+    row = to_conversations([USER, broken, result("a"), {**DONE, "finish_reason": "stop"}], ["run"])
+    assert row.completed
+    assert row.marks == ["invalid_arguments", "unknown_tool"]
