@@ -7,7 +7,7 @@ one turn keep the order in which they came; a second result for a call is left o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,7 +56,7 @@ def canonical(messages: Any) -> Conversation:
     return Conversation(placed, marks, _completed(placed, messages[-1], marks))
 
 
-def _matched(messages: Iterable[Message], marks: set[str]) -> list[_Turn]:
+def _matched(messages: Sequence[Message], marks: set[str]) -> list[_Turn]:
     turns: list[_Turn] = []
     callers: defaultdict[str, list[_Turn]] = defaultdict(list)  # id -> turns, once per unanswered call
     made: set[str] = set()
@@ -78,7 +78,7 @@ def _matched(messages: Iterable[Message], marks: set[str]) -> list[_Turn]:
 class _NewNames:
     """Ids for calls that have none."""
 
-    def __init__(self, messages: Iterable[Message]) -> None:
+    def __init__(self, messages: Sequence[Message]) -> None:
         self._used = {call["id"] for message in messages for call in message.get("tool_calls", ())}
         self._count = 0
 
@@ -130,4 +130,4 @@ def _completed(messages: list[Message], source: dict[str, Any], marks: set[str])
     if reason not in ENDED:
         marks.add("cut_off")
         return False
-    return not marks & {"unclosed_reasoning"} and "<tool_call>" not in (last["content"] or "")
+    return "unclosed_reasoning" not in marks and "<tool_call>" not in (last["content"] or "")

@@ -19,8 +19,8 @@ from rl_cli.data.strict_json import repair_escapes
 from rl_cli.data.thinking import join_thinking, split_thinking
 
 TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
-IMAGES = ("image", "image_url", "input_image")
-MEDIA = (*IMAGES, "audio", "input_audio", "video", "video_url", "file", "document")
+MEDIA = ("image", "image_url", "audio", "input_audio", "video", "video_url", "file", "document")
+"""Parts of these types hold one of these keys, or a `source`, `url` or `data`."""
 THINKING_PARTS = ("thinking", "reasoning")
 ANTHROPIC_PARTS = ("tool_use", "tool_result", "redacted_thinking", *THINKING_PARTS)
 
@@ -67,7 +67,15 @@ def text_of(content: Any) -> str:
 def _is_part(part: Any) -> bool:
     if isinstance(part, str):
         return True
-    return isinstance(part, dict) and part.get("type") in (*TEXT_PARTS, *MEDIA, *ANTHROPIC_PARTS)
+    if not isinstance(part, dict):
+        return False
+    return part.get("type") in (*TEXT_PARTS, *ANTHROPIC_PARTS) or _is_media(part)
+
+
+def _is_media(part: dict[str, Any]) -> bool:
+    """Rather than a tool's result that happens to have a `type`."""
+    holds = any(key in part for key in (*MEDIA, "source", "url", "data"))
+    return part.get("type") in (*MEDIA, "input_image", "input_file") and (holds or len(part) == 1)
 
 
 def _part_text(part: Any) -> str:
@@ -76,7 +84,7 @@ def _part_text(part: Any) -> str:
     kind = part["type"]
     if kind in TEXT_PARTS:
         return text_of(part.get("refusal" if kind == "refusal" else "text"))
-    if kind in MEDIA:
+    if _is_media(part):
         name = kind.removeprefix("input_").removesuffix("_url")
         summary = next((part[k] for k in ("text_summary", "summary", "alt", "title") if part.get(k)), None)
         return f"[{name}: {repair_surrogates(summary)}]" if isinstance(summary, str) else f"[{name}]"
@@ -92,9 +100,9 @@ def _user(content: Any) -> Iterator[Message]:
     results = _parts(content, "tool_result")
     for part in results:
         yield _result(part.get("tool_use_id"), None, part.get("content"))
-    said = [part for part in content if part not in results] if results else content
+    said = text_of(content)
     if said or not results:
-        yield {"role": "user", "content": text_of(said)}
+        yield {"role": "user", "content": said}
 
 
 def _result(call_id: Any, name: Any, content: Any) -> Message:
@@ -149,7 +157,7 @@ def _calls(message: dict[str, Any], content: Any, marks: set[str]) -> Iterator[T
     if not isinstance(calls, list):
         raise Unconvertible("tool_calls is no list")
     for call in [*calls, *([{"function": older}] if older else [])]:
-        function = call.get("function") if isinstance(call, dict) else None
+        function = call.get("function", call) if isinstance(call, dict) else None
         if not isinstance(function, dict):
             raise Unconvertible("a call without a function")
         yield _call(call.get("id"), function.get("name"), function.get("arguments"), marks)
@@ -160,13 +168,12 @@ def _calls(message: dict[str, Any], content: Any, marks: set[str]) -> Iterator[T
 def _call(call_id: Any, name: Any, arguments: Any, marks: set[str]) -> ToolCall:
     if not isinstance(name, str) or not name:
         raise Unconvertible("a call without a name")
-    text = (
-        repair_surrogates(arguments)
-        if isinstance(arguments, str)
-        else _json({} if arguments is None else arguments)
-    )
-    text = unescape_json(repair_escapes(text)) if text.strip() else "{}"
-    if not valid_arguments(text):
+    text = text_of(arguments) if isinstance(arguments, str | None) else _json(arguments)
+    text = text if text.strip() else "{}"
+    readable = unescape_json(repair_escapes(text))
+    if valid_arguments(readable):
+        text = readable
+    else:
         marks.add("invalid_arguments")
     call_id = repair_surrogates(call_id) if isinstance(call_id, str) else ""
     return tool_call(call_id, repair_surrogates(name), text)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, takewhile
 from typing import Any, TypedDict
 
 from prompts.loader import render
@@ -58,7 +57,7 @@ def to_conversations(messages: Any, tools: Any = None) -> Trajectory:
     """
     schemas = [_schema(tool) for tool in _listed(tools)]
     conversation = canonical(messages)
-    names = {schema["function"].get("name") for schema in schemas}
+    names = {schema["function"]["name"] for schema in schemas}
     stats = tool_stats(conversation.messages)
     if names and stats.keys() - names:
         conversation.marks.add("unknown_tool")
@@ -91,6 +90,8 @@ def from_conversations(
         Unconvertible: It is not in this form; it says which turn.
     """
     turns = [_read_turn(turn) for turn in _listed(conversations)]
+    if not turns:
+        raise Unconvertible("no conversations")
     tools: list[dict[str, Any]] = []
     messages: list[Message] = []
     for number, (role, value) in enumerate(turns):
@@ -115,13 +116,14 @@ def from_conversations(
 
 
 def _turns(messages: Sequence[Message]) -> Iterator[Turn]:
-    at = 0
-    while at < len(messages):
-        message, at = messages[at], at + 1
+    for at, message in enumerate(messages):
         if message["role"] == "user":
             yield {"from": "human", "value": escape_text(message["content"] or "")}
         elif message["role"] == "assistant":
-            results = list(takewhile(lambda one: one["role"] == "tool", islice(messages, at, None)))
+            end = at + 1
+            while end < len(messages) and messages[end]["role"] == "tool":
+                end += 1
+            results = messages[at + 1 : end]
             yield {"from": "gpt", "value": write_gpt(message, results)}
             if results:
                 yield {"from": "tool", "value": write_results(results)}

@@ -122,6 +122,11 @@ def test_what_is_reasoning(message: dict[str, Any], reasoning: str | None, conte
         ),
         ({"content": [1], "text_summary": "a chart"}, "a chart"),
         ({"n": 1, "text": "é"}, '{"n": 1, "text": "é"}'),
+        (
+            [{"type": "file", "file": {"file_data": "data:x"}}, {"type": "image", "source": {}}],
+            "[file]\n[image]",
+        ),
+        ([{"type": "file", "name": "a.txt"}], '[{"type": "file", "name": "a.txt"}]'),
         ([{"type": "unheard_of", "n": 1}], '[{"type": "unheard_of", "n": 1}]'),
         ({"loss": float("nan")}, '{"loss": NaN}'),
         ("caf\udce9 \ud83c\udf78", "caf\ufffd 🍸"),
@@ -129,6 +134,30 @@ def test_what_is_reasoning(message: dict[str, Any], reasoning: str | None, conte
 )
 def test_contents_become_text(content: Any, text: str) -> None:
     assert answers(called(("a", "read")), result("a", content))[0][3] == text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "valid"),
+    [
+        (None, "{}", True),
+        (" ", "{}", True),
+        ({"n": 1}, '{"n": 1}', True),
+        ('{"n":1.50,"n":2e3}\n', '{"n":1.50,"n":2e3}\n', True),
+        ('{"n": ' + "9" * 4000 + "}", '{"n": ' + "9" * 4000 + "}", True),
+        ('{"a": "\\ud83d\\u003cthink>\\u003cb>"}', '{"a": "\\ufffd<think>\\u003cb>"}', True),
+        ('{"a": "\\u003cthink>', '{"a": "\\u003cthink>', False),
+        ([], "[]", False),
+        ("null", "null", False),
+        ('"{}"', '"{}"', False),
+        ({"n": float("nan")}, '{"n": NaN}', False),
+        ('{"n": ' + "9" * 5000 + "}", '{"n": ' + "9" * 5000 + "}", False),
+    ],
+)
+def test_arguments_are_kept_and_told_when_they_are_no_object(arguments: Any, text: str, valid: bool) -> None:
+    call = {"id": "a", "function": {"name": "read", "arguments": arguments}}
+    found = canonical([USER, {"role": "assistant", "tool_calls": [call]}])
+    assert found.messages[1]["tool_calls"][0]["function"]["arguments"] == text
+    assert ("invalid_arguments" not in found.marks) == valid
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,7 @@ def test_agt_28_closing_tags_in_arguments_do_not_end_them() -> None:
     "turns",
     [
         "hi",
+        [],
         [1],
         [{"from": "narrator", "value": "x"}],
         [{"from": "human", "value": None}],
