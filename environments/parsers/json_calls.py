@@ -12,6 +12,8 @@ from environments.parsers.output import Output
 from environments.parsers.reader import Broken, Step, finish, reader_of
 
 ARGUMENTS = ("arguments", "parameters")
+PASSED_OVER = ("type", "id")
+"""Keys that say nothing about a call."""
 
 
 def read_calls(context: Context) -> Step[None]:
@@ -57,6 +59,7 @@ def _read_call(context: Context, arguments_required: bool, seen: set[str]) -> St
     name: str | None = None
     arguments: str | None = None
     started = False
+    unread: list[tuple[int, int]] = []
 
     yield from reader.expect("{", "a call must be a JSON object")
     yield from reader.space()
@@ -68,6 +71,7 @@ def _read_call(context: Context, arguments_required: bool, seen: set[str]) -> St
         first = False
         if (yield from reader.peek()) != '"':
             raise Broken("the call's JSON has something else than a key in double quotes")
+        begun = reader.position
         key = yield from pass_string(reader)
         seen.add(key)
         yield from reader.space()
@@ -102,6 +106,8 @@ def _read_call(context: Context, arguments_required: bool, seen: set[str]) -> St
                     started = True
         else:
             yield from pass_value(reader)
+            if key not in PASSED_OVER:
+                unread.append((begun, reader.position))
         yield from reader.space()
     if name is None:
         raise Broken("the call has no name")
@@ -111,6 +117,8 @@ def _read_call(context: Context, arguments_required: bool, seen: set[str]) -> St
         out.start_call(name)
         out.arguments("{}")
     out.finish_call()
+    for begun, end in unread:
+        out.tell(begun, f"a call has more than name and arguments: {reader.between(begun, end)}")
 
 
 def call_of(text: str) -> ParsedCall:

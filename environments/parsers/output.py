@@ -103,7 +103,11 @@ class Output:
             self.events.append(CallBroken(len(self.calls), reason))
         self._name, self._arguments = None, []
         if not quiet:
-            self.errors.append(ParseError(position, reason))
+            self.tell(position, reason)
+
+    def tell(self, position: int, reason: str) -> None:
+        """Something that was read and is in no call."""
+        self.errors.append(ParseError(position, reason))
 
     def restart(self) -> None:
         self._begin()
@@ -120,7 +124,7 @@ class Output:
         text = "".join(self._between).strip()
         self._between = []
         if text:
-            self.errors.append(ParseError(self._between_at, f"text between two calls: {text}"))
+            self.tell(self._between_at, f"text between two calls: {text}")
 
     def parsed(self) -> Parsed:
         return Parsed(self._content.whole(), self._reasoning.whole(), list(self.calls), list(self.errors))

@@ -95,11 +95,12 @@ class DeepSeek(Section):
     def _call(self, context: Context) -> Step[None]:
         reader, out = context.reader, context.out
         reader.at += len(self.call_begin)
+        kind, begun = "function", reader.position
         name = yield from reader.word(_WORD)
         yield from reader.expect(self.SEPARATOR, "a call has no separator after its name")
         yield from reader.space()
         if (yield from reader.peek()) not in ("{", "`"):
-            name = yield from reader.word(_WORD)
+            kind, name = name, (yield from reader.word(_WORD))
             yield from reader.space()
         yield from reader.accept_any(self.FENCES)
         yield from reader.space()
@@ -115,6 +116,8 @@ class DeepSeek(Section):
         if not (yield from reader.accept(self.call_end)) and (yield from reader.peek()):
             raise Broken(f"something else than {self.call_end} follows the call's JSON")
         out.finish_call()
+        if kind not in ("function", ""):
+            out.tell(begun, f"a call is of the type {kind!r}, and read as a function")
 
     @property
     def _between(self) -> str:  # type: ignore[override]

@@ -72,42 +72,34 @@ def type_of(value: Any) -> str:
     return kinds.get(type(value), "null")
 
 
-def marks(family: Family) -> list[str]:
-    """What a family's turns are written with, in pieces that mean something."""
+def pieces(family: Family) -> list[str]:
+    """A turn with two calls, in pieces that mean something."""
     written = family.render([ParsedCall("f", '{"a": "x y", "b": 3}'), ParsedCall("g", "{}")])
-    pieces = re.findall(r"<[^<>]*>|\[[A-Z_/]+\]|\w+|\s+|.", written)
+    return re.findall(r"<[^<>]*>|\[[A-Z_/]+\]|\w+|\s+|.", written)
+
+
+def marks(family: Family) -> list[str]:
     blocks = [mark for one in family.thinking for mark in (one.opener, one.closer)]
-    return [*pieces, written, *family.grammar.openers, *family.stop_tokens, *blocks]
+    return [*pieces(family), *family.grammar.openers, *family.stop_tokens, *blocks]
 
 
-NOISE = (
-    "\n",
-    " ",
-    '"',
-    "\\",
-    "{",
-    "}",
-    "[",
-    "]",
-    "(",
-    ")",
-    ",",
-    ":",
-    "=",
-    "'",
-    "<",
-    "</",
-    "|",
-    "```",
-    "é",
-    "1",
-    "x",
-)
+NOISE = (*"\n \"\\{}[](),:='<|é1x", "</", "```", '{"name": ', "null")
+WORD = ""
+"""Becomes `w0w`, `w1w`, ..., so that each can be found again."""
+TOOLS = tools_for([ParsedCall("f", '{"a": "", "b": 1, "c": {}}')])
 
 
 @st.composite
 def soup(draw: st.DrawFn) -> tuple[Family, str]:
-    """A family, and a text of its marks in any order."""
+    """A family, and its marks in any order, or a turn of it with some things put in or taken out."""
     family = draw(st.sampled_from(list(FAMILIES.values())))
-    parts = draw(st.lists(st.sampled_from([*marks(family), *NOISE]), max_size=40))
-    return family, "".join(parts)
+    anything = st.sampled_from([*marks(family), *NOISE]) | st.just(WORD)
+    if draw(st.booleans()):
+        parts = draw(st.lists(anything, max_size=40))
+    else:
+        parts = pieces(family) * draw(st.integers(1, 2))
+        for at, other in draw(
+            st.lists(st.tuples(st.integers(0, len(parts)), st.none() | anything), max_size=6)
+        ):
+            parts[at : at + (other is None)] = [] if other is None else [other]
+    return family, "".join(part or f"w{number}w" for number, part in enumerate(parts))

@@ -64,18 +64,22 @@ class _Told:
                 assert text, "an event tells nothing"
                 self.reasoning += text
             case CallStarted(index, name):
-                assert self.call is None and index == len(self.calls) and name
+                assert (self.call, index) == (None, len(self.calls))
+                assert name
                 self.call = (name, "")
             case ArgumentsDelta(index, text):
-                assert self.call and index == len(self.calls)
+                assert self.call
+                assert index == len(self.calls)
                 self.call = (self.call[0], self.call[1] + text)
             case CallFinished(index):
-                assert self.call and index == len(self.calls)
+                assert self.call
+                assert index == len(self.calls)
                 assert isinstance(json.loads(self.call[1]), dict)
                 self.calls.append(self.call)
                 self.call = None
             case CallBroken(index):
-                assert self.call and index == len(self.calls)
+                assert self.call
+                assert index == len(self.calls)
                 self.call = None
             case Restarted():
                 self.content = self.reasoning = ""

@@ -1,0 +1,134 @@
+"""What stands around the calls of a turn: thinking, text, broken calls, stop tokens. On the Hermes form."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from environments.parsers.events import CallBroken, CallFinished, ContentDelta, Restarted
+from environments.parsers.families import FAMILIES
+from environments.parsers.parser import StreamParser
+
+HERMES = FAMILIES["hermes"]
+CALL = '<tool_call>\n{"name": "a", "arguments": {"x": 1}}\n</tool_call>'
+
+
+def test_calls_reasoning_and_content_are_told_apart() -> None:
+    parsed = HERMES.parse(f"<think>\nhm\n</think>\n\nLooking.\n{CALL}\n{CALL}<|im_end|>\n")
+    assert (parsed.reasoning, parsed.content, parsed.errors) == ("hm", "Looking.", [])
+    assert [(call.name, call.arguments) for call in parsed.tool_calls] == [("a", '{"x": 1}')] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "reasoning", "content", "calls"),
+    [
+        ("opened in the prompt</think>done", "opened in the prompt", "done", 0),
+        (f"draft {CALL}\n</think>\n{CALL}", f"draft {CALL}", None, 1),
+        (f"<think>cut off {CALL}", f"cut off {CALL}", None, 0),
+        ("<think>a</think><think>b</think>c", "a\nb", "c", 0),
+        ("the tag `</think>` ends it", None, "the tag `</think>` ends it", 0),
+        ("it writes <think> first", None, "it writes <think> first", 0),
+        ("just text", None, "just text", 0),
+        ("", None, None, 0),
+        (" \n ", None, None, 0),
+        ("<|im_end|> stays inside", None, "<|im_end|> stays inside", 0),
+        (f"{CALL} and after", None, "and after", 1),
+    ],
+)
+def test_thinking(text: str, reasoning: str | None, content: str | None, calls: int) -> None:
+    parsed = HERMES.parse(text)
+    assert (parsed.reasoning, parsed.content, len(parsed.tool_calls)) == (reasoning, content, calls)
+    assert parsed.errors == []
+
+
+def test_a_block_that_the_prompt_opened() -> None:
+    parsed = HERMES.parse(f"so {CALL}</think>{CALL}", in_reasoning=True)
+    assert (parsed.reasoning, len(parsed.tool_calls)) == (f"so {CALL}", 1)
+    assert HERMES.parse(f"so {CALL}", in_reasoning=True).tool_calls == []
+
+
+def test_text_between_two_calls_is_told_of() -> None:
+    parsed = HERMES.parse(f"one {CALL} two {CALL} three")
+    assert parsed.content == "one  three"
+    assert [(error.position, error.reason) for error in parsed.errors] == [
+        (4 + len(CALL), "text between two calls: two")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('<tool_call>{"name": "a", "arguments": {"x":', "cut off"),
+        ("<tool_call>{'name': 'a'}</tool_call>", "double quotes"),
+        ('<tool_call>{"arguments": {}}</tool_call>', "no name"),
+        ('<tool_call>{"name": "a", "arguments": [1]}</tool_call>', "no JSON object"),
+        ('<tool_call>{"name": "a", "arguments": "{\\"x\\": NaN}"}</tool_call>', "no JSON object"),
+        ("<tool_call>" + "[" * 100_000, "JSON object"),
+        ("<tool_call>" + '{"name": "a", "arguments": ' + '{"a":[' * 100_000, "500 levels"),
+    ],
+)
+def test_a_broken_call_is_an_error_and_stays_in_the_text(text: str, reason: str) -> None:
+    parsed = HERMES.parse(f"so: {text}\n{CALL}" if text.endswith("</tool_call>") else f"so: {text}")
+    assert [error.position for error in parsed.errors] == [4]
+    assert reason in parsed.errors[0].reason
+    assert parsed.content == f"so: {text}"
+    assert len(parsed.tool_calls) == text.endswith("</tool_call>")
+
+
+def test_what_follows_a_whole_call_does_not_undo_it() -> None:
+    parsed = HERMES.parse('<tool_call>{"name": "a"} more</tool_call>')
+    assert [call.name for call in parsed.tool_calls] == ["a"]
+    assert "something else than </tool_call>" in parsed.errors[0].reason
+    assert parsed.content == "more</tool_call>"
+
+
+def test_keys_that_are_no_part_of_a_call_are_told_of() -> None:
+    parsed = HERMES.parse('<tool_call>{"type": "function", "name": "a", "argument": {"x": 1}}</tool_call>')
+    assert [(call.name, call.arguments) for call in parsed.tool_calls] == [("a", "{}")]
+    assert [error.reason for error in parsed.errors] == [
+        'a call has more than name and arguments: "argument": {"x": 1}'
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ['{"arguments": {"x": %s}, "name": "a"}', '{"name": "a", "arguments": {"x": %s}}']
+)
+def test_numbers_that_python_refuses_are_read(text: str) -> None:
+    digits = "7" * (sys.get_int_max_str_digits() + 1)
+    (call,) = HERMES.parse(f"<tool_call>{text % digits}</tool_call>").tool_calls
+    assert call.arguments == f'{{"x": {digits}}}'
+
+
+def test_what_a_stream_takes_back_it_says() -> None:
+    parser = StreamParser(HERMES)
+    told = parser.feed('<tool_call>{"name": "a", "arguments": {"x": 1')
+    assert not any(isinstance(event, ContentDelta) for event in told)
+    assert isinstance(parser.end()[0], CallBroken)
+
+    parser = StreamParser(HERMES)
+    assert any(isinstance(event, CallFinished) for event in parser.feed(CALL))
+    assert isinstance(parser.feed("\n</think>\n")[0], Restarted)
+    assert parser.parsed().tool_calls == []
+
+
+def test_the_end_of_a_cut_stream_gives_back_what_was_held() -> None:
+    parser = StreamParser(HERMES)
+    assert parser.feed("Look: <tool_c") == [ContentDelta("Look:")]
+    assert parser.end() == [ContentDelta(" <tool_c")]
+    with pytest.raises(ValueError, match="ended"):
+        parser.feed("more")
+
+
+def test_a_call_deep_in_the_stack_is_read() -> None:
+    """The standard library's scanner recurses: where the stack is full, it is done without it."""
+
+    def deeper(levels: int) -> str:
+        if levels:
+            return deeper(levels - 1)
+        deep = "[" * 300 + "]" * 300
+        text = json.dumps({"arguments": json.dumps({"x": 1})})[:-1] + f', "name": "a", "id": {deep}}}'
+        return HERMES.parse(f"<tool_call>{text}</tool_call>").tool_calls[0].arguments
+
+    assert deeper(600) == '{"x": 1}'
