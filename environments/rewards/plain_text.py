@@ -34,9 +34,9 @@ _LATEX_STYLE = re.compile(
 )
 _ARGUMENT = r"\s*(?:\{{\s*({0}[^{{}}]*)\}}|(\d))"
 _FRACTION = re.compile(r"\\[dtc]?frac" + _ARGUMENT.format("") + _ARGUMENT.format(""))
-_DEGREES = re.compile(r"\^\s*\{?\s*\\circ\s*\}?")
-_EXPONENT_OF_UNIT = re.compile(r"(?<=[A-Za-z])[\s})]{0,3}\^\s?\{?-?\d{1,3}\}?")
-_SUBSCRIPT = re.compile(r"(?<=[A-Za-z])_\{?\w{1,10}\}?")
+_DEGREES = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ)")
+_EXPONENT_OF_UNIT = re.compile(r"(?<=[A-Za-z])([\s})]{0,3})\^\s?(?:\{-?\d{1,3}\}|-?\d{1,3})")
+_SUBSCRIPT = re.compile(r"(?<=[A-Za-z])_(?:\{\d{1,3}\}|\d{1,3}(?!\d))")
 _DIGIT_GAP = re.compile(r"(?<=\d)(?:[\u00a0\u2009\u202f\u2008']|\\[!,:; ])(?=\d{3}(?!\d))")
 _COMMA_AND_GAP = re.compile(r"(?<=\d)(?:\{,\}|,)(?:\\[!,:; ])?(?=\d{3}(?!\d))")
 _STRUCK = re.compile(r"~~[^~\n]{1,200}~~")
@@ -58,10 +58,11 @@ def plain(text: str) -> str:
         text = _ascii(text)
     if "\\" in text:
         text = _without_latex(text)
+    text = _COMMA_AND_GAP.sub(",", text)
     if "<" in text:
         text = _HTML.sub(" ", re.sub(r"<sup>", "^", text, flags=re.I))
     text = re.sub(r"(?<=\d)\s?\*\*\s?(?=\d)", "^", _STRUCK.sub(" ", _QUOTE.sub(" ", text)))
-    text = _SUBSCRIPT.sub("", _EXPONENT_OF_UNIT.sub("", text))
+    text = _SUBSCRIPT.sub("", _EXPONENT_OF_UNIT.sub(r"\1", text))
     text = _EMPHASIS.sub(r"\2", _DIGIT_GAP.sub("", text).replace("**", "").replace("`", " "))
     text = _DOLLARS_AND_CENTS.sub(lambda cents: f".{int(cents[1]):02} dollars", text)
     text = _AND_A_HALF.sub(lambda part: _PARTS[part[1].lower()], text)
@@ -77,7 +78,7 @@ def _ascii(text: str) -> str:
 
 
 def _without_latex(text: str) -> str:
-    text = _COMMA_AND_GAP.sub(",", _BACKSLASHED.sub(r"\1", text))
+    text = _BACKSLASHED.sub(r"\1", text)
     text = _BRACKET.sub(" ", _LATEX_STYLE.sub(" ", _DEGREES.sub("°", text)))
     text = text.replace("\\over ", "/").replace("\\approx", "≈").replace("\\sim", "~")
     return _FRACTION.sub(lambda f: f" {f[1] or f[2]}/{f[3] or f[4]} ", text)

@@ -51,7 +51,7 @@ _BRACES = str.maketrans("{}", "  ")
 _ASIDE = re.compile(r"\((?!\s*(?:or|and|to|maybe|perhaps|possibly|\+|±|或)\b)[^()]*\)", re.I)
 _NEGATIVE_AMOUNT = re.compile(r"((?:^|\bis|\bare|[:=])\s*)\(\s*\$\s*([\d.,]*\d)\s*\)", re.I)
 _DENIED = re.compile(
-    r"(?:\bneither\s[^.\n]{0,60}?\bnor|\bnot|n't|\brather\s+than|\binstead\s+of|≠|\\neq?\b|!=|不是|而非|并非|不等于)"
+    r"(?:\bneither\s[^.\n]{0,60}?\bnor|(?:\b|\bcan)not|\banything\s+but|n't|\brather\s+than|\binstead\s+of|≠|\\neq?\b|!=|不是|而非|并非|不等于)"
     rf"\s*(?:be\s|equal\sto\s|exactly\s|the\s|a\s)?[-+(\s]{{0,3}}{_CURRENCY}?\s?-?\.?\d[\d.,]*(?<![.,])",
     re.I,
 )
@@ -73,8 +73,12 @@ _HEDGE = re.compile(
     re.I,
 )
 _OR = re.compile(r"[^\d\n]{0,20}?(?:\bor\b|或)[^\d\n]{0,12}?(?=-?\.?\d)", re.I)
-_FORMULA_AFTER = re.compile(r"\s*(?:\^|\\[A-Za-z]|[π√∞]|pi\b)|[xyzn](?![A-Za-z0-9])|\(\d")
+_FORMULA_AFTER = re.compile(r"\s*(?:\^|\\[A-Za-z]|[π√∞]|(?:pi|squared|cubed|factorial)\b)|[xyzn](?![A-Za-z0-9])|\(\d")
 _FORMULA_BEFORE = re.compile(r"(?:\\[A-Za-z]+|[√±*×÷^/]|[-+]\s*\(+|[\d)%}]\s*[-+])\s*\(?\s*$")
+_OPERAND_BEFORE = re.compile(r"(?:[\d)]|(?<![A-Za-z])[B-Zb-z])\s*$")
+_MAYBE_BEFORE = re.compile(
+    r"\b(?:(?:could|might|may) (?:also )?be|maybe|perhaps|possibly|alternatively,?)\s*$", re.I
+)
 _BOUND_BEFORE = re.compile(
     r"(?:\b(?:between|(?:more|less|greater|fewer|larger|smaller|higher|lower) than)|介于|[<>≤≥])\s*$", re.I
 )
@@ -121,6 +125,8 @@ def last_quantity(sentence: str) -> Quantity | None:
     if len(numbers) > 1 and _OF_BEFORE.search(text[: number.start()][-20:]):
         number = numbers[-2]
     elif len(numbers) > 1:
+        if _MAYBE_BEFORE.search(text[max(0, number.start() - 40) : number.start()]):
+            raise Refused("several values")
         _refuse_several(text[: number.end()], numbers[-2], _PAIRED, number.start())
     return _checked(text, number, comma_is_point=False)
 
@@ -141,7 +147,7 @@ def _checked(text: str, number: re.Match[str], comma_is_point: bool) -> Quantity
     )
     if _FORMULA_AFTER.match(after) or _FORMULA_BEFORE.search(before):
         raise Refused("a calculation, a power or a formula is not evaluated")
-    if number["sign"] and re.search(r"[\d)]\s*$", before):
+    if number["sign"] and _OPERAND_BEFORE.search(before):
         raise Refused("several values, or a calculation")
     if _BOUND_BEFORE.search(before):
         raise Refused("a bound or a range, not a value")

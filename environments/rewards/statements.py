@@ -199,6 +199,6 @@ def _from_last_sentence(text: str) -> Quantity | None:
             if digit.search(sentence):
                 return last_quantity(sentence)
     if words := re.fullmatch(r"[\s*$\"]*([A-Za-z\u4e00-\u9fff -]{2,80})[\s*.。!$\"]*", text):
-        converted = words_to_digits(words[1].strip())
-        return first_quantity(converted) if re.fullmatch(r"\d+(/\d+)?", converted) else None
+        converted = plain(words_to_digits(words[1].strip()))
+        return first_quantity(converted) if re.fullmatch(r"-?\d+(?:/\d+)?( percent)?", converted) else None
     return None
