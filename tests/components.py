@@ -41,3 +41,11 @@ def mounts() -> None:
 def cases() -> Path:
     """The folder of cases: $RL_CLI_CASES, else our own smaller copies."""
     return Path(os.environ.get("RL_CLI_CASES") or Path(__file__).parent / "cases")
+
+
+def gsm8k() -> Path:
+    """The folder with the real GSM8K's train.jsonl and test.jsonl: $RL_CLI_GSM8K, else beside the cases."""
+    folder = Path(os.environ.get("RL_CLI_GSM8K") or cases().parent / "data" / "gsm8k")
+    if not (folder / "train.jsonl").is_file():
+        leave_out("GSM8K's rows (RL_CLI_GSM8K names their folder)")
+    return folder

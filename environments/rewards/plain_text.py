@@ -71,7 +71,7 @@ def plain(text: str) -> str:
 
 def _ascii(text: str) -> str:
     text = _SUPERSCRIPTS.sub(lambda power: "^" + power[0].translate(_SUPERSCRIPT_DIGITS), text)
-    text = _VULGAR_FRACTION.sub(lambda c: " " + unicodedata.normalize("NFKC", c[0]), text)
+    text = _VULGAR_FRACTION.sub(lambda c: _gap(c) + unicodedata.normalize("NFKC", c[0]), text)
     text = _WIDE_GROUP.sub(",", text)
     text = _FOREIGN_DIGIT.sub(lambda c: str(unicodedata.decimal(c[0], c[0])), text)
     return text.translate(_CHARACTERS)
@@ -81,4 +81,10 @@ def _without_latex(text: str) -> str:
     text = _BACKSLASHED.sub(r"\1", text)
     text = _BRACKET.sub(" ", _LATEX_STYLE.sub(" ", _DEGREES.sub("°", text)))
     text = text.replace("\\over ", "/").replace("\\approx", "≈").replace("\\sim", "~")
-    return _FRACTION.sub(lambda f: f" {f[1] or f[2]}/{f[3] or f[4]} ", text)
+    return _FRACTION.sub(lambda f: _gap(f) + f"{f[1] or f[2]}/{f[3] or f[4]} ", text)
+
+
+def _gap(fraction: re.Match[str]) -> str:
+    """What keeps a fraction apart from the whole number before it, and not from its sign."""
+    before = fraction.string[fraction.start() - 1 : fraction.start()]
+    return " " if before.isdigit() else ""

@@ -47,7 +47,7 @@ _RETRACTION = re.compile(
 _SAID = re.compile(
     r"[-+]?\s?[$€£¥₹]?\s?[-+]?\.?\d|\\?[a-z]*(?:nan|inf|infinity|unknown|undefined|none)\b|[x-z∞?]\W", re.I
 )
-_SENTENCE_END = re.compile(r"(?<!approx)[.!?](?![\d!])(?!\w)|[。!;；\n]")
+_SENTENCE_END = re.compile(r"(?<!approx)(?<!vs)[.!?](?![\d!])(?!\w)|[。!\n]|[;；](?!\s*[-$]?\d)")
 _GIVES_UP = re.compile(
     r"\b(?:I|we)\s+(?:cannot|can't|can not|could not|couldn't|am unable|are unable|do not know|don't know)\b"
     r"|\bcannot be (?:determined|solved|found|computed|answered)|not enough information|无法|不知道|不能确定",

@@ -1,131 +1,197 @@
-"""The number grader: the shared cases, and properties that hold for every number."""
+"""The number grader: the cases, and properties that hold for every number."""
 
 from __future__ import annotations
 
 import json
-import time
+from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from environments.rewards.numbers import grade_number, read_gold
+from environments.rewards.numbers import NO_GOLD, grade_number, read_gold
 from tests.components import cases
 
+CHOSEN_OTHERWISE = {"unevaluated expression"}
+"""Why of the debatable cases where docs/graders.md gives a reason for another choice."""
 
-def rows() -> list[dict[str, object]]:
+
+def rows() -> list[dict[str, str]]:
     return [json.loads(line) for line in (cases() / "grading.jsonl").read_text("utf-8").splitlines()]
 
 
-@pytest.mark.parametrize(
-    "row", [r for r in rows() if r["strictness"] == "must"], ids=lambda row: str(row["id"])
-)
-def test_cases_that_no_reasonable_reader_would_dispute(row: dict[str, object]) -> None:
-    grade = grade_number(str(row["model_answer"]), str(row["gold"]))
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row["id"])
+def test_cases(row: dict[str, str]) -> None:
+    if row["strictness"] == "debatable" and row["why"] in CHOSEN_OTHERWISE:
+        pytest.skip("chosen otherwise, see docs/graders.md")
+    grade = grade_number(row["gold"], row["model_answer"])
     assert grade.correct == row["should_pass"], (row["why"], grade)
+    assert (grade.extracted is not None) or not grade.correct
 
 
-FORMS = [
-    "{}",
-    "#### {}",
-    "so 3 + 4 = {}\n#### {}",
-    "The answer is {}.",
-    "**Final answer:** {} apples",
-    "The answer is ${}.",
-    "最终答案是{}。",
-    "\\boxed{{{}}}",
-    "I get $\\boxed{{ {} }}$.",
-    "<think>7 or 8?</think>The answer is {}!",
-    "5 * 5 = 25\nIt costs {} dollars.",
+STATED: list[Callable[[str], str]] = [
+    lambda n: n,
+    lambda n: f"#### {n}",
+    lambda n: f"so 3 + 4 = 7\n#### {n}\n",
+    lambda n: f"The answer is {n}.",
+    lambda n: f"**Final answer:** {n} apples",
+    lambda n: f"Answer:\n\n**{n}**",
+    lambda n: f"最终答案是{n}。",
+    lambda n: f"\\boxed{{{n}}}",
+    lambda n: f"\\[ \\boxed{{\\text{{{n}}}}} \\]",
+    lambda n: f"\\fbox{{ {n} }}",
+    lambda n: f"I get $\\boxed{{x = {n}}}$.",
+    lambda n: f"<answer>\n{n}\n</answer> 8",
+    lambda n: f"<think>7 or 8?</think>The answer is {n}!",
+    lambda n: f"#### 8\n</think>\n#### {n}",
+    lambda n: f"5 * 5 = 25\nIt costs {n} dollars.",
+    lambda n: f"The answer is 8. Wait, actually it is {n}.",
+    lambda n: f"The answer is not 8 but {n}.",
+    lambda n: f"\\boxed{{8}}\nOn second thought: \\boxed{{{n}}}",
+    lambda n: f'{{"steps": 8, "answer": "{n}"}}',
+    lambda n: f"The answer is {n}.\n\nStep 8 was hard, and 2 + 2 = 4.",
+    lambda n: f"The answer is {n}<|im_end|>8",
 ]
-numbers = st.integers(-(10**12), 10**12) | st.decimals(-(10**6), 10**6, places=2)
 
 
-@given(numbers, st.sampled_from(FORMS), st.booleans())
-def test_a_number_is_recognised_however_it_is_stated(number: object, form: str, grouped: bool) -> None:
-    written = f"{number:,}" if grouped else f"{number}"
-    answer = form.replace("{}", written, 1) if "{{" not in form else form.format(written)
-    answer = answer.replace("{}", written)
-    assert grade_number(answer, str(number)).correct, answer
-    assert grade_number(answer, f"some working = 12\n#### {written}").correct
+def spellings(value: Fraction) -> list[str]:
+    """Ways to write a number of which the gold is the plain decimal or fraction."""
+    sign, size = "-" if value < 0 else "", abs(value)
+    if size.denominator == 1:
+        grouped = f"{size.numerator:,}"
+        forms = [f"{size.numerator}", f"{size.numerator}.0", grouped, grouped.replace(",", "{,}")]
+        forms += [grouped.replace(",", "\\,"), grouped.replace(",", "\u202f"), f"{size.numerator}e0"]
+        forms.append("".join(chr(ord("０") + int(c)) for c in str(size.numerator)))
+    else:
+        whole, over = divmod(size.numerator, size.denominator)
+        forms = [f"{size.numerator}/{size.denominator}"]
+        forms.append(f"\\frac{{{size.numerator}}}{{{size.denominator}}}")
+        if whole:
+            forms += [f"{whole} {over}/{size.denominator}"]
+            forms += [f"{whole}\\frac{{{over}}}{{{size.denominator}}}"]
+        if 10**6 % size.denominator == 0:
+            forms += [f"{float(size):.6f}", f"{int(size * 10**6)}e-6"]
+    signs = ["-", "\u2212", "–"] if sign else [""]
+    return [sign + form for sign in signs for form in forms]
 
 
-@given(numbers, numbers, st.sampled_from(FORMS))
-def test_another_number_is_never_right(number: object, other: object, form: str) -> None:
-    answer = form.format(other, other)
-    if Fraction(str(number)) != Fraction(str(other)):
-        assert not grade_number(answer, str(number)).correct
+values = st.one_of(
+    st.integers(-(10**9), 10**9).map(Fraction),
+    st.integers(-(10**7), 10**7).map(lambda n: Fraction(n, 100)),
+    st.fractions(-1000, 1000, max_denominator=64),
+)
+
+
+@given(values, st.sampled_from(STATED), st.data())
+def test_a_number_is_recognised_however_it_is_written_and_stated(
+    value: Fraction, state: Callable[[str], str], data: st.DataObject
+) -> None:
+    written = data.draw(st.sampled_from(spellings(value)))
+    grade = grade_number(str(value), state(written))
+    assert grade.correct, (state(written), grade)
+    assert grade_number(f"some working = 12\n#### {written}", state(written)).correct
+
+
+@given(values, values, st.sampled_from(STATED), st.data())
+def test_another_number_is_never_right(
+    gold: Fraction, value: Fraction, state: Callable[[str], str], data: st.DataObject
+) -> None:
+    assume(gold != value)
+    written = data.draw(st.sampled_from(spellings(value)))
+    rounds = gold.limit_denominator(64) == gold and abs(gold - value) < Fraction(1, 1000)
+    assert rounds or not grade_number(str(gold), state(written)).correct, state(written)
 
 
 @given(st.integers(1, 999), st.integers(1, 999))
 def test_several_values_are_no_answer(a: int, b: int) -> None:
-    for hedge in ("{} or {}", "{}-{}", "{} to {}", "between {} and {}", "{} ± {}", "{}, {}", "{}/{}/2"):
-        statement = "The answer is " + hedge.format(a, b)
-        assert not grade_number(statement, str(a)).correct, statement
-        assert not grade_number(statement, str(b)).correct, statement
+    assume(a != b)
+    joined = (
+        "{} or {}|{}-{}|{} to {}|between {} and {}|{} ± {}|{}, {}|{}/{}/2|{} apples or {} pears|{} (or {})"
+        "|{} and {}|either {} or maybe {}|{}; {}|{}或{}|{} \\pm {}|{}:{}|{} + {}|{} - {}|{} * {}|{}^{}"
+        "|\\boxed{{{}}} or \\boxed{{{}}}|\\boxed{{{}, {}}}|[{}, {}]|{} vs. {}|{}, but it could be {}"
+    )
+    for hedge in joined.split("|"):
+        for statement in ("The answer is " + hedge.format(a, b), "#### " + hedge.format(a, b)):
+            for gold in (a, b, -b):
+                assert not grade_number(str(gold), statement).correct, statement
+
+
+ENGLISH = ["one", "twelve", "twenty", "forty-seven", "ninety nine", "one hundred", "three hundred and five"]
+ENGLISH += ["two thousand", "eighteen hundred", "ninety-nine thousand nine hundred ninety-nine", "a million"]
+READ_AS = [1, 12, 20, 47, 99, 100, 305, 2000, 1800, 99_999, 1_000_000]
+
+
+@pytest.mark.parametrize(("words", "value"), list(zip(ENGLISH, READ_AS, strict=True)))
+def test_number_words(words: str, value: int) -> None:
+    for answer in (f"The answer is {words}.", f"#### {words} apples", f"\\boxed{{\\text{{{words}}}}}", words):
+        assert grade_number(str(value), answer).correct, answer
+        assert not grade_number(str(value + 1), answer).correct
+    assert grade_number(str(-value), f"The answer is minus {words}.").correct
+
+
+@pytest.mark.parametrize(
+    ("numeral", "gold"),
+    [("十", 10), ("十八", 18), ("二十五", 25), ("一百零五", 105), ("两千", 2000), ("一万八千", 18000)]
+    + [("二〇二六", 2026), ("三亿二千万", 320_000_000), ("三点五", "3.5"), ("四分之三", "3/4"), ("百分之二十八", 28)],
+)
+def test_chinese_numerals(numeral: str, gold: object) -> None:
+    assert grade_number(str(gold), f"答案是{numeral}。").correct
+    assert grade_number(str(gold), f"最终答案：{numeral}个苹果").correct
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer"),
+    [
+        ("1", "The answer is one of these."),
+        ("1", "No one knows."),
+        ("1", "答案是一样的。"),
+        ("102", "答案是一百二。"),  # colloquially 120
+        ("3", "The answer is two three."),
+        ("20", "eighteen or twenty"),
+    ],
+)
+def test_what_only_looks_like_a_number_word(gold: str, answer: str) -> None:
+    assert not grade_number(gold, answer).correct
 
 
 @given(st.text(), st.text())
 def test_any_text_is_graded_without_an_error(answer: str, gold: str) -> None:
-    grade_number(answer, gold)
-    grade_number("#### " + answer, "18")
-    grade_number("\\boxed{" + answer, "18")
+    for form in ("{}", "#### {}", "\\boxed{{}", "The answer is {}", "<answer>{}"):
+        grade_number(gold, form.replace("{}", answer))
+        grade_number("18", form.replace("{}", answer))
 
 
-@given(st.text("0123456789.,-/ $%x^\\{}()=<>#eEk±", max_size=40))
+@given(st.text("0123456789.,-/ $%x^\\{}()=<>#eEk±_*~'一十万分之", max_size=40))
 def test_any_arithmetic_looking_text_is_graded_without_an_error(text: str) -> None:
-    for form in ("{}", "#### {}", "The answer is {}"):
-        grade_number(form.replace("{}", text), "18")
+    for form in ("{}", "#### {}", "The answer is {}", "\\boxed{{}}"):
+        grade_number("18", form.replace("{}", text))
     read_gold(text)
 
 
-HOSTILE = [
-    "9" * 200_000,
-    "1," * 100_000,
-    "1 " * 100_000,
-    "(" * 100_000 + "18",
-    "\\boxed{" * 50_000,
-    "\\boxed{}" * 50_000,
-    "\\frac{" * 50_000,
-    "<think>" * 50_000,
-    "</think>" * 50_000,
-    "<answer>" * 50_000,
-    "the answer " * 50_000,
-    "the answer is " * 50_000,
-    "9^" * 100_000 + "9",
-    "1e" + "9" * 10_000,
-    "1/" * 100_000,
-    " " * 200_000 + "1" + " " * 200_000,
-    "####" * 50_000,
-    "not 1" * 50_000,
-    "<<" * 100_000,
-]
-
-
-@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:12])
-def test_time_grows_with_length_only(text: str) -> None:
-    """Eight times the text may take little more than eight times as long (sixty-four would be quadratic)."""
-
-    def seconds(answer: str) -> float:
-        best = float("inf")
-        for _ in range(3):
-            start = time.process_time()
-            grade_number(answer, "18")
-            best = min(best, time.process_time() - start)
-        return best
-
-    whole = seconds(text)
-    assert whole < 30 * seconds(text[: len(text) // 8]) + 0.05
-
-
 def test_unusable_golds_are_named() -> None:
-    for gold in ("", "(see picture)", "NaN", "inf", "3 or 4", "#### "):
-        assert grade_number("The answer is 3.", gold).reason == "the gold answer is not a number"
+    for gold in ("", "(see picture)", "NaN", "inf", "3 or 4", "#### ", "1/0", "9" * 5000):
+        assert grade_number(gold, "The answer is 3.").reason == NO_GOLD
+        assert read_gold(gold) is None
+
+
+def test_a_gold_may_be_a_solution() -> None:
+    assert read_gold("It is \\boxed{\\frac{3}{4}}.") == Fraction(3, 4)
+    assert read_gold("5*4=<<5*4=20>>20\n#### 1,234.50") == Fraction("1234.5")
+    assert grade_number("28%", "The answer is 0.28").correct
+    assert not grade_number("28%", "0.28%").correct
 
 
 def test_a_non_terminating_gold_accepts_its_rounding() -> None:
-    assert grade_number("The answer is 0.333.", "1/3").correct
-    assert not grade_number("The answer is 0.33.", "1/3").correct
-    assert not grade_number("The answer is 0.334.", "1/3").correct
-    assert not grade_number("The answer is 0.333.", "0.3333").correct
+    assert grade_number("1/3", "The answer is 0.333.").correct
+    assert not grade_number("1/3", "The answer is 0.33.").correct
+    assert not grade_number("1/3", "The answer is 0.334.").correct
+    assert not grade_number("0.3333", "The answer is 0.333.").correct
+
+
+def test_nothing_is_evaluated(tmp_path: object) -> None:
+    for text in (f"__import__('os').mkdir('{tmp_path}/seen')", "\\boxed{1000000!}", "9**9**9**9", "1e999999999"):
+        assert not grade_number("18", text).correct
+    import os
+
+    assert os.listdir(str(tmp_path)) in ([], ["home"])
