@@ -34,6 +34,7 @@ sys.exit(code)
         ["tools", "list"],
         ["config", "show"],
         ["envs", "--help"],
+        ["parse", "--help"],
     ],
 )
 def test_what_must_start_fast_imports_nothing_heavy(argv: list[str]) -> None:
