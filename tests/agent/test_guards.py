@@ -10,9 +10,12 @@ import pytest
 
 from environments.agent_loop import CallRecord, StopReason
 from environments.policies.base import Completion, FinishReason, Usage
+from environments.policies.endpoints.endpoint import Endpoint
+from environments.policies.openai.chat import OpenAIChatPolicy
 from rl_cli.agent.guards import in_a_circle, still_refused
 from rl_cli.core.messages import assistant, tool_call
 from tests.agent.talk import Playing, calls, check_well_formed, events, talk
+from tests.wire.server import Reply, WireServer
 
 
 def record(name: str, arguments: str = "{}", ok: bool = True, result: str = "") -> CallRecord:
@@ -127,6 +130,32 @@ def test_agt_08_replies_that_are_always_cut_end_the_turn_with_a_clear_reason(hom
     for request in policy.requests:
         check_well_formed(request[1:])
     assert "ended before it was complete" in (policy.requests[1][-1]["content"] or "")
+
+
+def test_a_call_in_text_that_cannot_be_read_is_told_to_the_model_with_its_place_and_the_reason(
+    home: Path,
+) -> None:
+    broken = 'I look: <tool_call>{"name": "status", "arguments": {"name": }}</tool_call>'
+    mended = broken.replace('"name": }', '"name": "A"}')
+    with WireServer([Reply(broken), Reply(mended), Reply("It runs.")]) as server:
+        policy = OpenAIChatPolicy(Endpoint("local", "my-fine-tune", server.openai_url, "k"))
+        [result] = talk(home, policy, "look")
+        told = server.requests[1].body["messages"][-1]["content"]
+    assert "at character 8: the JSON has something that is no value" in told
+    assert (result.stop, result.text, [c.name for c in result.calls]) == (
+        StopReason.FINISHED,
+        "It runs.",
+        ["status"],
+    )
+
+
+def test_an_answer_that_speaks_of_a_mark_is_an_answer(home: Path) -> None:
+    text = "Calls stand between `<tool_call>` and `</tool_call>`."
+    with WireServer([Reply(text)]) as server:
+        policy = OpenAIChatPolicy(Endpoint("local", "my-fine-tune", server.openai_url, "k"))
+        [result] = talk(home, policy, "how do I call a tool?")
+        assert len(server.requests) == 1
+    assert (result.stop, result.text) == (StopReason.FINISHED, text)
 
 
 def test_a_text_that_was_cut_is_kept_and_said_to_be_cut(home: Path) -> None:
