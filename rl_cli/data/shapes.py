@@ -169,7 +169,7 @@ def _call(call_id: Any, name: Any, arguments: Any, marks: set[str]) -> ToolCall:
     if not isinstance(name, str) or not name:
         raise Unconvertible("a call without a name")
     text = text_of(arguments) if isinstance(arguments, str | None) else _json(arguments)
-    text = text if text.strip() else "{}"
+    text = "{}" if text.strip() in ("", "null") else text  # the dispatcher takes both for no arguments
     readable = unescape_json(repair_escapes(text))
     if valid_arguments(readable):
         text = readable

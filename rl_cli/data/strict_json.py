@@ -24,7 +24,7 @@ def strict_json(text: str) -> Any:
         ValueError: It is none, or has NaN, numbers that no float or no integer of 4,300 digits holds, half a
             surrogate pair, or more than DEEPEST levels.
     """
-    if text.count("[") + text.count("{") > DEEPEST and _depth(text) > DEEPEST:
+    if text.count("[") + text.count("{") > DEEPEST and _too_deep(text):
         raise ValueError(f"nested more than {DEEPEST} levels deep")
     if repair_escapes(text) != text:
         raise ValueError("half a surrogate pair")
@@ -38,15 +38,16 @@ def repair_escapes(text: str) -> str:
     return _ESCAPE.sub(lambda found: r"\ufffd" if found[1] else found[0], text)
 
 
-def _depth(text: str) -> int:
-    depth = deepest = 0
+def _too_deep(text: str) -> bool:
+    depth = 0
     for found in _NESTING.finditer(text):
         if found[0] in "[{":
             depth += 1
-            deepest = max(deepest, depth)
+            if depth > DEEPEST:
+                return True
         elif found[0] in "]}":
             depth -= 1
-    return deepest
+    return False
 
 
 def refuse(constant: str) -> NoReturn:

@@ -147,7 +147,7 @@ def test_contents_become_text(content: Any, text: str) -> None:
         ('{"a": "\\ud83d\\u003cthink>\\u003cb>"}', '{"a": "\\ufffd<think>\\u003cb>"}', True),
         ('{"a": "\\u003cthink>', '{"a": "\\u003cthink>', False),
         ([], "[]", False),
-        ("null", "null", False),
+        ("null", "{}", True),
         ('"{}"', '"{}"', False),
         ({"n": float("nan")}, '{"n": NaN}', False),
         ('{"n": ' + "9" * 5000 + "}", '{"n": ' + "9" * 5000 + "}", False),
