@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context, Grammar
@@ -46,12 +45,11 @@ class LlamaJson(Grammar):
         return "; ".join(call_text(call, "parameters") for call in calls)
 
 
-@dataclass(frozen=True)
 class BareList(Grammar):
     """An array of calls, bare, in a code fence, or between marks: xLAM."""
 
-    openers: Sequence[str] = ("<tool_call>", "[TOOL_CALLS]", "```json", "```", "[")
-    noise: re.Pattern[str] | None = re.compile(r"\[+(?=\[)")
+    openers = ("<tool_call>", "[TOOL_CALLS]", "```json", "```", "[")
+    noise = re.compile(r"\[+(?=\[)")
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader = context.reader

@@ -31,7 +31,7 @@ class FunctionXml(Grammar):
     closer: str = "</tool_call>"
 
     @property
-    def openers(self) -> Sequence[str]:  # type: ignore[override]
+    def openers(self) -> Sequence[str]:
         return (self.opener, FUNCTION)
 
     @property

@@ -35,7 +35,7 @@ class Gemma(Grammar):
     all_strings: bool = False
 
     @property
-    def openers(self) -> Sequence[str]:  # type: ignore[override]
+    def openers(self) -> Sequence[str]:
         return (self.begin,)
 
     def read(self, opener: str, context: Context) -> Step[None]:

@@ -27,7 +27,7 @@ class Glm(Grammar):
     """
 
     gap: str = ""
-    openers: Sequence[str] = (OPEN,)
+    openers = (OPEN,)
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader, out = context.reader, context.out

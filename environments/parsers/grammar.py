@@ -62,10 +62,13 @@ class Context:
 class Grammar(ABC):
     """A wire grammar of calls."""
 
-    openers: Sequence[str]
-    """What a call, or a section of calls, begins with. One of a single character may be anything else too."""
     noise: re.Pattern[str] | None = None
     """Matches at an opener where it surely begins no call, as far as it is content: for floods of openers."""
+
+    @property
+    @abstractmethod
+    def openers(self) -> Sequence[str]:
+        """What a call, or a section of calls, begins with; one of a single character may be anything else."""
 
     @abstractmethod
     def read(self, opener: str, context: Context) -> Step[None]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context, Grammar, writable
@@ -27,9 +26,8 @@ LONGEST_NAME = 200
 _RECIPIENT = re.compile(r"\bto=(\S+)")
 
 
-@dataclass(frozen=True)
 class Harmony(Grammar):
-    openers: Sequence[str] = (START, CHANNEL)
+    openers = (START, CHANNEL)
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader, out = context.reader, context.out

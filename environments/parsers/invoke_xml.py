@@ -39,7 +39,7 @@ class InvokeXml(Grammar):
     also: Sequence[str] = ()
 
     @property
-    def openers(self) -> Sequence[str]:  # type: ignore[override]
+    def openers(self) -> Sequence[str]:
         return (self.begin, *self.also, f"<{self.tag}invoke name=")
 
     @property

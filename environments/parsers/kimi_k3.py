@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from environments.parsers.arguments_text import ArgumentsWriter
 from environments.parsers.base import ParsedCall
@@ -27,9 +26,8 @@ def _end(name: str) -> str:
     return f"{CLOSE}{name}{SEPARATOR}"
 
 
-@dataclass(frozen=True)
 class KimiK3(Grammar):
-    openers: Sequence[str] = (TOOLS, RESPONSE)
+    openers = (TOOLS, RESPONSE)
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader = context.reader

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from environments.parsers.argument_types import json_of, types_of
 from environments.parsers.arguments_text import ArgumentsWriter, quoted
@@ -26,9 +25,8 @@ _KEY = re.compile(r"[^<>/\n]*")
 _TAG = re.compile(re.escape(f"{MARK}<"))
 
 
-@dataclass(frozen=True)
 class MiniMaxM3(Grammar):
-    openers: Sequence[str] = (OPEN, INVOKE)
+    openers = (OPEN, INVOKE)
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader, found = context.reader, False

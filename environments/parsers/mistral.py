@@ -28,7 +28,7 @@ class Mistral(Grammar):
     """
 
     as_list: bool = False
-    openers: Sequence[str] = (MARK,)
+    openers = (MARK,)
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader = context.reader

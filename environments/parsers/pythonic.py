@@ -30,10 +30,10 @@ class Pythonic(Grammar):
     closer: str
     brackets: bool = True
     bare: bool = False
-    noise: re.Pattern[str] | None = re.compile(r"\[+(?=\[)")
+    noise = re.compile(r"\[+(?=\[)")
 
     @property
-    def openers(self) -> Sequence[str]:  # type: ignore[override]
+    def openers(self) -> Sequence[str]:
         return (self.opener, "[") if self.bare else (self.opener,)
 
     def read(self, opener: str, context: Context) -> Step[None]:

@@ -27,7 +27,7 @@ class Section(Grammar):
     call_end: str
 
     @property
-    def openers(self) -> Sequence[str]:  # type: ignore[override]
+    def openers(self) -> Sequence[str]:
         return (self.begin, self.call_begin)
 
     def read(self, opener: str, context: Context) -> Step[None]:
@@ -69,7 +69,10 @@ class Section(Grammar):
         ]
         return self.begin + self._between.join(written) + self.end
 
-    _between = ""
+    @property
+    def _between(self) -> str:
+        """What is written between two calls."""
+        return ""
 
     @abstractmethod
     def _written(self, number: int, call: ParsedCall) -> str:
@@ -120,7 +123,7 @@ class DeepSeek(Section):
             out.tell(begun, f"a call is of the type {kind!r}, and read as a function")
 
     @property
-    def _between(self) -> str:  # type: ignore[override]
+    def _between(self) -> str:
         return "\n" if self.fenced else ""
 
     def _written(self, number: int, call: ParsedCall) -> str:

@@ -16,7 +16,7 @@ class TaggedJson(Grammar):
     """`<tool_call>` call or array of calls `</tool_call>`; the last closing mark may be missing.
 
     Args:
-        openers: The first is written.
+        marks: Any of them opens a call; the first is written.
         closer: Empty where the grammar has none.
         second: A mark that follows the opener.
         as_list: All calls are written into one array.
@@ -24,12 +24,16 @@ class TaggedJson(Grammar):
         gap: What is written between marks and calls.
     """
 
-    openers: Sequence[str]
+    marks: Sequence[str]
     closer: str = ""
     second: str = ""
     as_list: bool = False
     arguments: str = "arguments"
     gap: str = "\n"
+
+    @property
+    def openers(self) -> Sequence[str]:
+        return self.marks
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader = context.reader
@@ -45,7 +49,7 @@ class TaggedJson(Grammar):
             yield from read_calls(context)
             yield from self._close(context)
         except Broken as broken:
-            yield from skip_broken(context, [*self.openers, *filter(None, [self.closer])])
+            yield from skip_broken(context, [*self.marks, *filter(None, [self.closer])])
             if self.closer:
                 yield from reader.accept(self.closer)
             raise Broken(broken.reason) from None
@@ -58,13 +62,13 @@ class TaggedJson(Grammar):
         yield from reader.space()
         if (yield from reader.accept(self.closer)) or not (yield from reader.peek()):
             return
-        for opener in self.openers:
+        for opener in self.marks:
             if (yield from reader.starts(opener)):
                 return
         raise Broken(f"something else than {self.closer} follows the call")
 
     def render(self, calls: Sequence[ParsedCall]) -> str:
-        opener = self.openers[0] + self.second
+        opener = self.marks[0] + self.second
         if self.as_list:
             return f"{opener}{self.gap}{list_text(calls)}{self.gap}{self.closer}"
         written = (call_text(call, self.arguments) for call in calls)
