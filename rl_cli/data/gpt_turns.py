@@ -36,15 +36,24 @@ def write_results(results: Sequence[Message]) -> str:
     return "\n".join(f"<tool_response>\n{write_response(block)}\n</tool_response>" for block in blocks)
 
 
-def read_gpt(value: str, results: str, new_id: str) -> Iterator[Message]:
-    """A gpt turn and the results that follow it; `new_id` begins the ids of calls that have none."""
+def read_gpt(value: str, results: str | None, new_id: str) -> Iterator[Message]:
+    """A gpt turn and the tool turn that follows it, if one does.
+
+    Args:
+        value: The gpt turn.
+        results: The tool turn.
+        new_id: Begins the ids of calls that have none.
+
+    Raises:
+        ValueError: They are not in the form that is written here.
+    """
     reasoning, body = _split_thought(value)
     content, blocks = _split_blocks(body, "tool_call")
     calls = [read_call(block) for block in blocks]
-    between, blocks = _split_blocks(results, "tool_response")
+    between, blocks = _split_blocks(results or "", "tool_response")
     answers = [read_response(block) for block in blocks]
-    if between.strip():
-        raise ValueError("text beside the results that follow it")
+    if between.strip() or (results is not None and not answers):
+        raise ValueError("a tool turn follows that is not results alone")
     ids = _ids(calls, answers, new_id)
     content = unescape_text(content.removesuffix("\n") if calls else content)
     made: list[ToolCall] = [

@@ -96,7 +96,7 @@ def from_conversations(
     messages: list[Message] = []
     for number, (role, value) in enumerate(turns):
         before = turns[number - 1][0] if number else None
-        after, results = turns[number + 1] if number + 1 < len(turns) else (None, "")
+        after, results = turns[number + 1] if number + 1 < len(turns) else (None, None)
         try:
             if role == "system" and number == 0 and "<tools>" in value:
                 tools = _read_tools(value)
@@ -105,7 +105,7 @@ def from_conversations(
             elif role == "human":
                 messages.append(user(unescape_text(value)))
             elif role == "gpt":
-                messages += read_gpt(value, results if after == "tool" else "", f"call_{number}")
+                messages += read_gpt(value, results if after == "tool" else None, f"call_{number}")
             elif before != "gpt":
                 raise ValueError("results that follow no gpt turn")
         except (ValueError, RecursionError) as error:

@@ -85,6 +85,7 @@ def test_agt_28_closing_tags_in_arguments_do_not_end_them() -> None:
         [turn("gpt", call()), turn("tool", response("run"))],
         [turn("gpt", call() + call()), turn("tool", response())],
         [turn("gpt", call()), turn("tool", "plain text")],
+        [turn("gpt", "hi"), turn("tool", "")],
         [turn("gpt", call(more=', "id": "b"')), turn("tool", response())],
         [turn("gpt", call(more=', "id": "a"')), turn("tool", response() * 2)],
     ],
