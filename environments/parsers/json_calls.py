@@ -45,80 +45,98 @@ def read_call(context: Context, arguments_required: bool = False) -> Step[None]:
     Raises:
         Broken: It is no JSON, or no call.
     """
-    seen: set[str] = set()
+    call = _Call(context)
     try:
-        yield from _read_call(context, arguments_required, seen)
+        yield from call.read(arguments_required)
     except Broken as broken:
-        tried = "name" in seen and not seen.isdisjoint(ARGUMENTS)
+        tried = "name" in call.keys and not call.keys.isdisjoint(ARGUMENTS)
         raise Broken(broken.reason, broken.resume, quiet=arguments_required and not tried) from None
     context.passed()
 
 
-def _read_call(context: Context, arguments_required: bool, seen: set[str]) -> Step[None]:
-    reader, out = context.reader, context.out
-    name: str | None = None
-    arguments: str | None = None
-    started = False
-    unread: list[tuple[int, int]] = []
+class _Call:
+    """One call, told as soon as its name is known."""
 
-    yield from reader.expect("{", "a call must be a JSON object")
-    yield from reader.space()
-    first = True
-    while not (yield from reader.accept("}")):
-        if not first:
-            yield from reader.expect(",", "the call's JSON has no comma or closing brace where one must be")
+    def __init__(self, context: Context) -> None:
+        self._reader, self._out = context.reader, context.out
+        self.keys: set[str] = set()
+        self._name = ""
+        self._arguments = ""
+        """Those that have come before the name."""
+        self._unread: list[tuple[int, int]] = []
+
+    def read(self, arguments_required: bool) -> Step[None]:
+        yield from self._members()
+        if not self._name:
+            raise Broken("the call has no name")
+        if self.keys.isdisjoint(ARGUMENTS):
+            if arguments_required:
+                raise Broken("the object has a name but no arguments")
+            self._out.start_call(self._name)
+            self._out.arguments("{}")
+        self._out.finish_call()
+        for begun, end in self._unread:
+            text = self._reader.between(begun, end)
+            self._out.tell(begun, f"a call has more than name and arguments: {text}")
+
+    def _members(self) -> Step[None]:
+        reader, first = self._reader, True
+        yield from reader.expect("{", "a call must be a JSON object")
+        yield from reader.space()
+        while not (yield from reader.accept("}")):
+            if not first:
+                yield from reader.expect(
+                    ",", "the call's JSON has no comma or closing brace where one must be"
+                )
+                yield from reader.space()
+            first = False
+            yield from self._member()
             yield from reader.space()
-        first = False
+
+    def _member(self) -> Step[None]:
+        reader, begun = self._reader, self._reader.position
         if (yield from reader.peek()) != '"':
             raise Broken("the call's JSON has something else than a key in double quotes")
-        begun = reader.position
         key = yield from pass_string(reader)
-        seen.add(key)
+        again = key in self.keys or (key in ARGUMENTS and not self.keys.isdisjoint(ARGUMENTS))
+        self.keys.add(key)
         yield from reader.space()
         yield from reader.expect(":", "the call's JSON has no colon after a key")
         yield from reader.space()
-        sign = yield from reader.peek()
         if key == "name":
-            if sign != '"' or name is not None:
-                raise Broken("the call's name is not text" if sign != '"' else "the call has two names")
-            name = yield from pass_string(reader)
-            if not name.strip():
-                raise Broken("the call has no name")
-            if arguments is not None:
-                out.start_call(name)
-                out.arguments(arguments)
-                started = True
+            yield from self._take_name(again)
         elif key in ARGUMENTS:
-            if arguments is not None:
-                raise Broken("the call has its arguments twice")
-            if sign == "{" and name is not None:
-                out.start_call(name)
-                started = True
-                yield from pass_value(reader, out.arguments)
-                arguments = ""
-            else:
-                said: list[str] = []
-                yield from pass_value(reader, said.append)
-                arguments = object_text("".join(said))
-                if name is not None:
-                    out.start_call(name)
-                    out.arguments(arguments)
-                    started = True
+            yield from self._take_arguments(again)
         else:
             yield from pass_value(reader)
             if key not in PASSED_OVER:
-                unread.append((begun, reader.position))
-        yield from reader.space()
-    if name is None:
-        raise Broken("the call has no name")
-    if not started:
-        if arguments_required:
-            raise Broken("the object has a name but no arguments")
-        out.start_call(name)
-        out.arguments("{}")
-    out.finish_call()
-    for begun, end in unread:
-        out.tell(begun, f"a call has more than name and arguments: {reader.between(begun, end)}")
+                self._unread.append((begun, reader.position))
+
+    def _take_name(self, again: bool) -> Step[None]:
+        if (yield from self._reader.peek()) != '"':
+            raise Broken("the call's name is not text")
+        if again:
+            raise Broken("the call has two names")
+        self._name = yield from pass_string(self._reader)
+        if not self._name.strip():
+            raise Broken("the call has no name")
+        if self._arguments:
+            self._out.start_call(self._name)
+            self._out.arguments(self._arguments)
+
+    def _take_arguments(self, again: bool) -> Step[None]:
+        if again:
+            raise Broken("the call has its arguments twice")
+        if self._name and (yield from self._reader.peek()) == "{":
+            self._out.start_call(self._name)
+            yield from pass_value(self._reader, self._out.arguments)
+            return
+        said: list[str] = []
+        yield from pass_value(self._reader, said.append)
+        self._arguments = object_text("".join(said))
+        if self._name:
+            self._out.start_call(self._name)
+            self._out.arguments(self._arguments)
 
 
 def call_of(text: str) -> ParsedCall:
