@@ -1,0 +1,75 @@
+"""`rl-cli grade` as people and programs run it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from rl_cli.core.extras import missing_modules
+
+
+def grade(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    code = "from rl_cli.cli.main import main; main()"
+    return subprocess.run(
+        [sys.executable, "-P", "-c", code, "grade", *arguments], input=text, capture_output=True, text=True
+    )
+
+
+def test_one_answer() -> None:
+    done = grade("--gold", "18", text="Therefore the total is \\boxed{18}.\n")
+    row = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert row.pop("seconds") < 5
+    assert row == {"correct": True, "extracted": "18", "reason": "equal", "format_ok": False}
+    boxed = grade("--gold", "18", "--mark", "boxed", text="Therefore the total is \\boxed{18}.\n")
+    assert json.loads(boxed.stdout)["format_ok"]
+
+
+def test_grd_08_lines_and_their_summary() -> None:
+    rows = [
+        {"id": "a", "gold": "Half of 36.\n#### 18", "answer": "#### 18"},
+        {"id": "b", "gold": 18, "answer": "The answer is \\boxed{18}."},
+        {"id": "c", "gold": "18", "answer": "#### 20"},
+        {"id": "d", "gold": "18", "answer": "No idea \ud800."},
+        {"id": "e", "gold": "(see picture)", "answer": "18"},
+    ]
+    done = grade("--jsonl", text="".join(json.dumps(row) + "\n" for row in rows))
+    printed = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0
+    assert [row["id"] for row in printed] == list("abcde")
+    assert [row["correct"] for row in printed] == [True, True, False, False, False]
+    assert [row["format_ok"] for row in printed] == [True, False, True, False, False]
+    assert printed[3]["extracted"] is None
+    assert "4 graded: 2 correct, 2 well formed, 1 without an answer; 1 unusable golds" in done.stderr
+
+
+def test_a_bad_line_is_reported_and_passed_over() -> None:
+    good = json.dumps({"id": 1, "gold": "1", "answer": "1"})
+    lines = [good, "{", '{"id": 2, "gold": "1"}', '{"id": 3, "gold": true, "answer": "1"}', "[]", good]
+    done = grade("--jsonl", text="\n".join(lines))
+    assert done.returncode == 1
+    assert len(done.stdout.splitlines()) == 2
+    for number, why in (
+        (2, "not JSON"),
+        (3, "'answer' must be text"),
+        (4, "'gold' must be text"),
+        (5, "not a"),
+    ):
+        assert f"line {number}: {why}" in done.stderr
+    assert "4 of 6 lines could not be read" in done.stderr
+
+
+def test_wrong_usage() -> None:
+    for arguments in ([], ["--jsonl", "--gold", "1"], ["--gold", "1", "--mark", "stars"]):
+        assert grade(*arguments).returncode == 2
+
+
+def test_a_second_opinion() -> None:
+    done = grade("--gold", "0.5", "--second-opinion", text="\\boxed{\\frac{1}{2}}")
+    if missing_modules("math"):
+        assert done.returncode == 2
+        assert "pip install 'rl-flywheel[math]'" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    else:
+        assert json.loads(done.stdout)["second_opinion"] is True
