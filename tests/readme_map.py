@@ -16,6 +16,7 @@ AROUND = {
     "docs/architecture.md": "How the parts fit together.",
     "docs/formats.md": "Every file on disk, with examples.",
     "docs/faults.md": "What happens on each fault, and cleaning up.",
+    "docs/graders.md": "How answers are graded, and what readers may disagree about.",
     "docs/monitor.md": "Checks and judgements, with or without a chat.",
     "docs/reports.md": "Reports, comparisons, plots.",
     "docs/resume.md": "Going on with a run that is over.",

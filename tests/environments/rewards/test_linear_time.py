@@ -19,7 +19,7 @@ PARTS = (
     "¦\\frac12¦\\,¦<think>¦</think>¦<think></think>¦<answer>¦<answer></answer>¦<|channel|>¦<|im_end|"
     "¦the answer ¦the answer is ¦the answer is 1 ¦the answer is x.\n¦####¦####\n¦#### 1\n¦#### w\n¦<b>¦> "
     '¦wait ¦wait it is ¦neither ¦one ¦one hundred ¦minus ¦不是¦一¦十分之¦答案是¦²¦１¦１，¦½¦{"answer":'
-).split("¦")
+).split("¦")  # noqa: SIM905 - eighty lines as a list
 HOSTILE = {
     "3,000,000 digits": "9" * 3_000_000,
     "3,000,000 digits in a box": "\\boxed{" + "9" * 3_000_000 + "}",
