@@ -36,6 +36,8 @@ _ALIASES = {
     "none": "null",
 }
 _ORDER = ("null", "integer", "number", "boolean", "object", "array", "string")
+ANY = frozenset(_ORDER)
+TEXT = frozenset({"string"})
 _DEEPEST = 20
 """Levels of anyOf, oneOf, allOf that are looked into."""
 
@@ -53,7 +55,7 @@ def types_of(schema: Mapping[str, Any] | None, name: str) -> frozenset[str]:
 
 def stays_text(types: frozenset[str]) -> bool:
     """Whether a value of one of these types is its text, whatever it says."""
-    return not types or types == {"string"}
+    return not types or types == TEXT
 
 
 def json_of(text: str, types: frozenset[str]) -> str:

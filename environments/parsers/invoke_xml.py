@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from environments.parsers.argument_types import ANY, TEXT
 from environments.parsers.arguments_text import ArgumentsWriter
 from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context, Grammar, writable
@@ -15,8 +16,6 @@ from environments.parsers.tagged_values import TypedArguments, bare, closing, pa
 
 _ATTRIBUTE = re.compile(r"[^\"'<>\n]*")
 _UNQUOTED = re.compile(r"[^\s\"'<>/]*")
-TEXT = frozenset({"string"})
-ANY = frozenset({"null", "integer", "number", "boolean", "object", "array", "string"})
 
 
 @dataclass(frozen=True)

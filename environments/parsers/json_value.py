@@ -13,7 +13,7 @@ from collections.abc import Callable
 from json import scanner
 from typing import Any, NoReturn
 
-from environments.parsers.reader import Broken, Reader, Step, finish, reader_of
+from environments.parsers.reader import Broken, Reader, Said, Step, finish, reader_of
 
 DEEPEST = 500
 """Levels of arrays and objects; what is nested deeper is no call."""
@@ -38,7 +38,6 @@ def _no_constant(name: str) -> NoReturn:
 _STRICT = scanner.make_scanner(json.JSONDecoder(parse_constant=_no_constant))  # type: ignore[arg-type]
 _LENIENT = json.JSONDecoder(strict=False)
 _CONTROLS = {code: json.dumps(chr(code))[1:-1] for code in range(32)}
-Said = Callable[[str], None]
 Rewrite = Callable[[str], str]
 
 

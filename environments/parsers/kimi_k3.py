@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from environments.parsers.argument_types import ANY, TEXT
 from environments.parsers.arguments_text import ArgumentsWriter
 from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context, Grammar, writable
@@ -16,8 +17,6 @@ OPEN, CLOSE, SEPARATOR = "<|open|>", "<|close|>", "<|sep|>"
 TOOLS, RESPONSE, THINK = (f"{OPEN}{name}{SEPARATOR}" for name in ("tools", "response", "think"))
 _NAME = re.compile(r"[a-z_]*")
 _VALUE = re.compile(r"[^\"<\n]*")
-TEXT = frozenset({"string"})
-JSON = frozenset({"null", "integer", "number", "boolean", "object", "array"})
 _KINDS = {'"': "string", "t": "boolean", "f": "boolean", "n": "null", "{": "object", "[": "array"}
 """By the first character of the JSON; all else is a number."""
 
@@ -66,7 +65,7 @@ class KimiK3(Grammar):
             given = yield from self._attributes(context)
             if "key" not in given:
                 raise Broken("an argument has no key")
-            types = TEXT if given.get("type", "string") == "string" else JSON
+            types = TEXT if given.get("type", "string") == "string" else ANY - TEXT
             said, begun = arguments.begin(given["key"], types), reader.position
             yield from reader.until_closed([_end("argument")], said, "an argument is not closed", begun)
             reader.at += len(_end("argument"))

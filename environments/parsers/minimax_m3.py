@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from environments.parsers.argument_types import json_of, types_of
+from environments.parsers.argument_types import ANY, json_of, types_of
 from environments.parsers.arguments_text import ArgumentsWriter, quoted
 from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context, Grammar, writable
@@ -113,8 +113,7 @@ class _Level:
         """What it holds. `types` None: the schema does not reach here, and what is JSON counts as that."""
         text = "".join(self.text)
         if not self.members:
-            any_type = frozenset({"null", "integer", "number", "boolean", "string"})
-            return json_of(text, any_type if types is None else types)
+            return json_of(text, ANY - {"object", "array"} if types is None else types)
         if text.strip():
             raise Broken("text stands between the tags of a value")
         if all(name == "item" for name, _ in self.members):

@@ -7,15 +7,13 @@ lists and tuples, which become arrays; dicts whose keys are strings. Everything 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from environments.parsers.argument_types import number_text
 from environments.parsers.arguments_text import quoted
 from environments.parsers.grammar import writable
 from environments.parsers.json_value import DEEPEST, rewritten
-from environments.parsers.reader import Broken, Reader, Step
+from environments.parsers.reader import Broken, Reader, Said, Step
 
-Said = Callable[[str], None]
 _WORD = re.compile(r"[A-Za-z_]*")
 _NUMBER = re.compile(r"[-+.0-9eE_]*")
 _PART = {quote: re.compile(rf"""(?:[^\\{quote}]+|\\[ntrbf"'\\])++""") for quote in "'\""}

@@ -17,6 +17,8 @@ from typing import TypeVar, cast
 T = TypeVar("T")
 Step = Generator[None, None, T]
 """A step that may need more text, and comes to a T."""
+Said = Callable[[str], None]
+"""Takes text that is passed, in parts."""
 
 SPACE = re.compile(r"\s*")
 NOWHERE = sys.maxsize
@@ -143,7 +145,7 @@ class Reader:
                 return word
             yield
 
-    def until(self, ends: Sequence[str], said: Callable[[str], None] | None = None) -> Step[str]:
+    def until(self, ends: Sequence[str], said: Said | None = None) -> Step[str]:
         """Passes text up to the first of `ends`, and returns that one, not passed; empty where none comes.
 
         Args:
@@ -164,9 +166,7 @@ class Reader:
                     return ""
             yield
 
-    def until_closed(
-        self, closers: Sequence[str], said: Callable[[str], None], reason: str, resume: int
-    ) -> Step[str]:
+    def until_closed(self, closers: Sequence[str], said: Said, reason: str, resume: int) -> Step[str]:
         """Passes text up to the first of `closers`, one of which must come, and returns that one.
 
         Raises:
@@ -195,7 +195,7 @@ class Reader:
         self._found[search] = (start, place, self.base + len(self.text))
         return place
 
-    def _pass(self, place: int, said: Callable[[str], None] | None) -> None:
+    def _pass(self, place: int, said: Said | None) -> None:
         if said and place > self.at:
             said(self.text[self.at : place])
         self.at = place

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from environments.parsers.argument_types import json_of, stays_text, types_of
 from environments.parsers.arguments_text import ArgumentsWriter
 from environments.parsers.grammar import CannotRender
 from environments.parsers.json_value import load
-from environments.parsers.reader import Reader, Step
-
-Said = Callable[[str], None]
+from environments.parsers.reader import Reader, Said, Step
 
 
 def pass_text(
