@@ -73,7 +73,9 @@ _HEDGE = re.compile(
     re.I,
 )
 _OR = re.compile(r"[^\d\n]{0,20}?(?:\bor\b|或)[^\d\n]{0,12}?(?=-?\.?\d)", re.I)
-_FORMULA_AFTER = re.compile(r"\s*(?:\^|\\[A-Za-z]|[π√∞]|(?:pi|squared|cubed|factorial)\b)|[xyzn](?![A-Za-z0-9])|\(\d")
+_FORMULA_AFTER = re.compile(
+    r"\s*(?:\^|\\[A-Za-z]|[π√∞]|(?:pi|squared|cubed|factorial)\b)|[xyzn](?![A-Za-z0-9])|\(\d"
+)
 _FORMULA_BEFORE = re.compile(r"(?:\\[A-Za-z]+|[√±*×÷^/]|[-+]\s*\(+|[\d)%}]\s*[-+])\s*\(?\s*$")
 _OPERAND_BEFORE = re.compile(r"(?:[\d)]|(?<![A-Za-z])[B-Zb-z])\s*$")
 _MAYBE_BEFORE = re.compile(

@@ -7,6 +7,7 @@ its verdicts change with its version. Usable from any thread.
 from __future__ import annotations
 
 import json
+import os
 import queue
 import select
 import subprocess
@@ -97,7 +98,7 @@ class _Worker:
             except BrokenPipeError:  # it ran out of memory
                 line = None
             if line is not None:
-                return json.loads(line)["correct"]  # type: ignore[no-any-return]
+                return json.loads(line)["correct"]
             self.kill()
             self._process, self._ready = self._start(), False
             return None
@@ -110,7 +111,7 @@ class _Worker:
             left = until - time.monotonic()
             if left <= 0 or not select.select([self._process.stdout], [], [], left)[0]:
                 return None
-            if not (piece := self._process.stdout.read1()):
+            if not (piece := os.read(self._process.stdout.fileno(), 65_536)):
                 return None
             line += piece
         return line

@@ -13,13 +13,14 @@ LENGTH = 50_000
 MOST = 2.2
 """Times the CPU time for twice the text."""
 
-PARTS = (
+UNITS = (
     "9¦1,¦1 ¦1/¦1.¦1e¦9^¦9^{¦1 or ¦1 and ¦1-¦1=¦1 1/1 ¦1; ¦1 dollars ¦not 1¦-¦$¦~¦~~1¦_1¦*1¦`¦. ¦? ¦\n¦x\n"
     "¦ ¦|¦(¦)¦{¦}¦[¦<¦<<¦<<1>>¦\\¦\\boxed{¦\\boxed{}¦\\boxed{1}¦\\boxed{1} or ¦\\text{¦\\frac{¦\\frac{1}{"
     "¦\\frac12¦\\,¦<think>¦</think>¦<think></think>¦<answer>¦<answer></answer>¦<|channel|>¦<|im_end|"
     "¦the answer ¦the answer is ¦the answer is 1 ¦the answer is x.\n¦####¦####\n¦#### 1\n¦#### w\n¦<b>¦> "
     '¦wait ¦wait it is ¦neither ¦one ¦one hundred ¦minus ¦不是¦一¦十分之¦答案是¦²¦１¦１，¦½¦{"answer":'
-).split("¦")  # noqa: SIM905 - eighty lines as a list
+)
+PARTS = UNITS.split("¦")
 HOSTILE = {
     "3,000,000 digits": "9" * 3_000_000,
     "3,000,000 digits in a box": "\\boxed{" + "9" * 3_000_000 + "}",
@@ -44,10 +45,11 @@ def cpu_seconds(answer: str) -> float:
 @pytest.mark.parametrize("part", PARTS, ids=ascii)
 def test_twice_the_text_takes_twice_the_time(part: str) -> None:
     for lead in ("", "The answer is "):
-        text = lead + part * (LENGTH // len(part))
+        count = LENGTH // len(part)
+        text, twice = lead + part * count, lead + part * (2 * count)
         for _ in range(5):  # once in a while the machine is busy
             least = max(cpu_seconds(text), 0.01)
-            if cpu_seconds(text + text) <= MOST * least:
+            if cpu_seconds(twice) <= MOST * least:
                 break
         else:
             pytest.fail(f"more than {MOST} times {least:.3f} s for twice {lead!r} and {part!r}")
