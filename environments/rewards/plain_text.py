@@ -42,12 +42,13 @@ _COMMA_AND_GAP = re.compile(r"(?<=\d)(?:\{,\}|,)(?:\\[!,:; ])?(?=\d{3}(?!\d))")
 _STRUCK = re.compile(r"~~[^~\n]{1,200}~~")
 _QUOTE = re.compile(r"^[ \t]*>+(?=[ \t])", re.M)
 _EMPHASIS = re.compile(r"(?<![\w)}])(?<![\w)}] )(\*|__?)([-+]?[$€£]?\d[\d.,]*)\1(?!\w)")
-_HTML = re.compile(r"</?(?:b|strong|i|em|u|span|p|div|br|code|sub)\b[^<>]{0,80}>", re.I)
+_HTML = re.compile(r"</?(?!answer\b)[A-Za-z][\w-]{0,20}(?:\s[^<>]{0,80})?/?>", re.I)
 _AND_A_HALF = re.compile(r"(?<=\d)\s+and\s+(?:a|one)[\s-]+(half|third|quarter)\b", re.I)
 _PARTS = {"half": " 1/2", "third": " 1/3", "quarter": " 1/4"}
 _DOLLARS_AND_CENTS = re.compile(r"(?<=\d)\s+dollars?,?(?:\s+and)?\s+(\d{1,2})\s+cents?\b", re.I)
 _CURRENCY_CODE = re.compile(r"\b(?:rs\.?|usd|eur|gbp|inr|rmb|cny|jpy)\s?(?=\.?\d)", re.I)
 _MINUS = re.compile(r"(?:\b(?:minus|negative)\s+|负|零下)(?=[$€£¥₹]?\d)", re.I)
+_ESCAPED_NEWLINE = re.compile(r"\\n(?![A-Za-z])")
 _BACKSLASHED = re.compile(r"\\([$%#&])")
 _BRACKET = re.compile(r"\\[()\[\]]")
 
@@ -78,7 +79,7 @@ def _ascii(text: str) -> str:
 
 
 def _without_latex(text: str) -> str:
-    text = _BACKSLASHED.sub(r"\1", text)
+    text = _BACKSLASHED.sub(r"\1", _ESCAPED_NEWLINE.sub("\n", text))
     text = _BRACKET.sub(" ", _LATEX_STYLE.sub(" ", _DEGREES.sub("°", text)))
     text = text.replace("\\over ", "/").replace("\\approx", "≈").replace("\\sim", "~")
     return _FRACTION.sub(lambda f: _gap(f) + f"{f[1] or f[2]}/{f[3] or f[4]} ", text)

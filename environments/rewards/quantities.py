@@ -58,7 +58,7 @@ _DENIED = re.compile(
 
 _JOIN = (
     r"(?:or|and|to|vs\.?|versus|±|\+/-|\\[a-z]*pm|x|\\times|\\cdot|\\div"
-    r"|或者|或|和|至|到|还是|[-~+*×÷/:,;&|^])"
+    r"|或者|或|和|至|到|还是|[-~+*×÷/,;&|^]|:(?=\S)|(?<=\s):)"
 )
 _SEVERAL = re.compile(
     rf"[\s(]*{_JOIN}\s*(?:or\s|maybe\s|perhaps\s|possibly\s|even\s|about\s|\()?\s*-?{_CURRENCY}?-?\.?\d", re.I
@@ -121,7 +121,7 @@ def last_quantity(sentence: str) -> Quantity | None:
     numbers = list(_NUMBER.finditer(text))
     if not numbers:
         if re.search(r"\d", sentence):
-            raise Refused("the number is said not to be the answer")
+            raise Refused("the last sentence with digits names no number that may be the answer")
         return None
     number = numbers[-1]
     if len(numbers) > 1 and _OF_BEFORE.search(text[: number.start()][-20:]):

@@ -48,6 +48,7 @@ _SAID = re.compile(
     r"[-+]?\s?[$€£¥₹]?\s?[-+]?\.?\d|\\?[a-z]*(?:nan|inf|infinity|unknown|undefined|none)\b|[x-z∞?]\W", re.I
 )
 _SENTENCE_END = re.compile(r"(?<!approx)(?<!vs)[.!?](?![\d!])(?!\w)|[。!\n]|[;；](?!\s*[-$]?\d)")
+_BULLET = re.compile(r"\A[\s:*_]{0,20}\n[ \t]*[-*•][ \t]+(?=\S{0,4}\d)")
 _GIVES_UP = re.compile(
     r"\b(?:I|we)\s+(?:cannot|can't|can not|could not|couldn't|am unable|are unable|do not know|don't know)\b"
     r"|\bcannot be (?:determined|solved|found|computed|answered)|not enough information|无法|不知道|不能确定",
@@ -179,7 +180,7 @@ def _last(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 
 
 def _sentence(text: str) -> str:
-    text = text.lstrip(" \n\t:*_$=")
+    text = _BULLET.sub("", text, count=1).lstrip(" \n\t:*_$=")
     end = _SENTENCE_END.search(text)
     return text[: end.start()] if end else text
 

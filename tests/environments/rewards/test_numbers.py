@@ -103,6 +103,26 @@ def test_another_number_is_never_right(
     assert rounds or not grade_number(str(gold), state(written)).correct, state(written)
 
 
+@pytest.mark.parametrize(
+    "thinking",
+    [
+        "<think>{}</think>I do not know.",
+        "<think>{}",
+        "{}</think>",
+        "<think>a</think><think>{}</think> None.",
+        "<THINKING>{}</THINKING>",
+        "<REASONING_SCRATCHPAD>{}</REASONING_SCRATCHPAD>Sorry.",
+        "[THINK]{}[/THINK]",
+        "<|channel|>analysis<|message|>{}<|end|>",
+        "<think>{}</think><answer>I could not solve it</answer>",
+    ],
+)
+def test_what_is_only_thought_never_counts(thinking: str) -> None:
+    for state in STATED:
+        if "think>" not in state("18") and "|>" not in state("18"):
+            assert not grade_number("18", thinking.replace("{}", state("18"))).correct
+
+
 @given(st.integers(1, 999), st.integers(1, 999))
 def test_several_values_are_no_answer(a: int, b: int) -> None:
     assume(a != b)
