@@ -64,7 +64,7 @@ class Gsm8k(Environment):
         return [user(render("gsm8k", question=task.data["question"]))]
 
     async def reward(self, task: Task, rollout: Rollout, ctx: ToolContext) -> Reward:
-        """1 where the stated number equals the gold answer, else 0; "marker": whether one #### line states it."""
+        """1 where the stated number is the gold answer, else 0; "marker": whether one #### line states it."""
         assert rollout.result is not None
         text = rollout.result.final_text
         correct = float(grade_number(task.data["answer"], text).correct)

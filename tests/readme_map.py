@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("rl_cli", "tools", "environments", "prompts")
 AROUND = {
-    "Makefile": "demo, test, lint, soak, bench.",
+    "Makefile": "demo, test, lint, soak, bench, fuzz.",
     "pyproject.toml": "The distribution, its dependencies, the settings of every checker.",
     "constraints.txt": "One set of versions that resolves together.",
     ".ci/run": "What must hold before a change lands.",
@@ -17,9 +17,12 @@ AROUND = {
     "docs/formats.md": "Every file on disk, with examples.",
     "docs/faults.md": "What happens on each fault, and cleaning up.",
     "docs/graders.md": "How answers are graded, and what readers may disagree about.",
+    "docs/health.md": "What a sick run looks like, and how well that is told.",
     "docs/monitor.md": "Checks and judgements, with or without a chat.",
+    "docs/parsers.md": "Model families, what counts as a call, and what readers may disagree about.",
     "docs/reports.md": "Reports, comparisons, plots.",
     "docs/resume.md": "Going on with a run that is over.",
+    "docs/trajectories.md": "Conversations as from/value rows, and back.",
     "docs/wandb.md": "What W&B gets, when, and what happens when it does not answer.",
     "tests/": "Mirrors the tree; tests/e2e runs the commands, tests/soak at full size, tests/bench measures.",
 }
