@@ -49,8 +49,8 @@ class Glm(Grammar):
             yield from pass_text(reader, END_VALUE, _FOLLOWERS, arguments.begin(key))
             arguments.end()
             yield from reader.space()
-        if not (yield from reader.accept(CLOSE)) and (yield from reader.peek()):
-            raise Broken(f"something else than an argument or {CLOSE} stands in a call")
+        # A text that ends here was cut off: more arguments may have been meant.
+        yield from reader.expect(CLOSE, f"something else than an argument or {CLOSE} stands in a call")
         writer.end()
         out.finish_call()
         context.passed()

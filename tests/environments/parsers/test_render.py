@@ -119,3 +119,14 @@ def test_kimi_ids_that_name_the_call_are_kept(call_id: str) -> None:
 def value(call: ParsedCall) -> str:
     """The arguments in one form, numbers told apart by their digits."""
     return json.dumps(json.loads(call.arguments, parse_int=str), sort_keys=True)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_call_that_is_cut_off_is_never_a_shorter_one(name: str) -> None:
+    arguments = {"path": "a/b c", "days": 3, "options": {"deep": [1, "two"]}}
+    types = {"path": "string", "days": "integer", "options": "object"}
+    schema = {"properties": {key: {"type": kind} for key, kind in types.items()}}
+    text = FAMILIES[name].render([ParsedCall("save", json.dumps(arguments))])
+    for end in range(len(text)):
+        for call in FAMILIES[name].parse(text[:end], [{"name": "save", "parameters": schema}]).tool_calls:
+            assert (call.name, json.loads(call.arguments)) == ("save", arguments), text[:end]
