@@ -19,7 +19,8 @@ test: $(VENV)/.dev
 
 soak: $(VENV)/.soak
 	$(BIN)/python -P -m pytest -q -rP -m "soak and waits" -n 6 --dist loadgroup $(TESTS) || [ $$? -eq 5 ]
-	$(BIN)/python -P -m pytest -q -s -m "soak and not waits" $(TESTS) || [ $$? -eq 5 ]
+	$(BIN)/python -P -m pytest -q -rP -m "soak and not waits and not alone" -n 2 --dist loadgroup $(TESTS) || [ $$? -eq 5 ]
+	$(BIN)/python -P -m pytest -q -s -m "soak and alone" $(TESTS) || [ $$? -eq 5 ]
 
 bench: $(VENV)/.dev
 	$(BIN)/python -P -m tests.bench

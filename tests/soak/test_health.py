@@ -12,6 +12,7 @@ from rl_cli.runs.synthetic.failures import FAILURES, HARD
 from tests.runs import textbook_runs
 from tests.runs.synthetic_bench import alarms, delay, most_likely_below, redrawn, seconds_per_check, table
 
+pytestmark = [pytest.mark.soak, pytest.mark.alone]
 SEEDS = range(840_000, 840_100)
 """Others than the rules were tuned on."""
 HEALTHY = range(850_000, 851_000)
@@ -24,7 +25,6 @@ def _all(function: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
         return list(pool.map(function, *arguments, chunksize=5))
 
 
-@pytest.mark.soak
 def test_each_failure_is_found_and_healthy_runs_are_left_alone() -> None:
     found = {kind: _all(delay, [kind] * len(SEEDS), SEEDS) for kind in FAILURES}
     said = _all(alarms, HEALTHY)
@@ -40,7 +40,6 @@ def test_each_failure_is_found_and_healthy_runs_are_left_alone() -> None:
     assert len(loud) <= 0.01 * len(HEALTHY)
 
 
-@pytest.mark.soak
 def test_textbook_failures_are_found_and_textbook_runs_are_left_alone() -> None:
     for kind, (_, rules) in textbook_runs.FAILURES.items():
         heard = _all(textbook_runs.heard, [kind] * len(TEXTBOOK), TEXTBOOK)
@@ -52,7 +51,6 @@ def test_textbook_failures_are_found_and_textbook_runs_are_left_alone() -> None:
     assert len(loud) <= 3
 
 
-@pytest.mark.soak
 def test_a_check_costs_the_same_after_100_000_steps() -> None:
     short, long = seconds_per_check(1_000), seconds_per_check(100_000)
     print(f"a check: {short * 1000:.2f} ms after 1,000 steps, {long * 1000:.2f} ms after 100,000")

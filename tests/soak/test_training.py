@@ -19,7 +19,7 @@ from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.store import create_run
 from tests.training.steps import Run, trl_alone
 
-pytestmark = [pytest.mark.soak, pytest.mark.train]
+pytestmark = [pytest.mark.soak, pytest.mark.alone, pytest.mark.train]
 
 GIB = 2**30
 SAMPLING_ERROR = 0.06

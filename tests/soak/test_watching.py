@@ -12,7 +12,7 @@ from tests.tracking.kit import use
 from tests.wandb_server.server import WandbServer
 from tests.wandb_server.somebody import plant_run
 
-pytestmark = pytest.mark.soak
+pytestmark = [pytest.mark.soak, pytest.mark.alone]
 STEPS = 100_000
 MOST_MB = 150
 MOST_SHARE = 0.02

@@ -79,6 +79,7 @@ def test_troubles_are_told_apart_and_leave_nothing_behind(
 
 
 @pytest.mark.soak
+@pytest.mark.waits
 def test_every_trouble_is_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     with WandbServer() as server:
         use(server, monkeypatch, tmp_path)

@@ -378,6 +378,7 @@ def test_between_rounds_wandb_that_stays_ill_is_not_told_to_be_well_nor_the_othe
 
 
 @pytest.mark.soak
+@pytest.mark.waits
 def test_what_is_killed_is_started_again_and_leaves_nothing(runs: Path, server: WandbServer) -> None:
     run = start(runs, [steps(5000, every=0.05)], tracking={"wandb": "live"})
     mark = identity(run, "supervisor").mark
@@ -397,6 +398,7 @@ def test_what_is_killed_is_started_again_and_leaves_nothing(runs: Path, server: 
 
 
 @pytest.mark.soak
+@pytest.mark.waits
 def test_online_a_session_that_failed_for_good_is_made_up_for_at_the_end(
     runs: Path, server: WandbServer
 ) -> None:

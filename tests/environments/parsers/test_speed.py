@@ -53,6 +53,7 @@ def test_twice_the_turn_takes_twice_the_time(family: Family) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.alone
 @every_family
 def test_a_turn_of_200_kb_against_reading_json(family: Family) -> None:
     text, most = turn(family), MOST[family.name in JSON_FAMILIES]
@@ -63,6 +64,7 @@ def test_a_turn_of_200_kb_against_reading_json(family: Family) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.alone
 @every_family
 def test_floods_take_linear_time(family: Family) -> None:
     call = family.render([ParsedCall("f", '{"a": "x", "b": 3}')])
@@ -73,6 +75,7 @@ def test_floods_take_linear_time(family: Family) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.alone
 @every_family
 def test_a_piece_costs_the_same_wherever_it_comes(family: Family) -> None:
     text = family.render([ParsedCall("f", json.dumps({"a": "x" * 60_000}))])
