@@ -3,8 +3,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
-# Most tests wait: four at a time keep two cores busy.
-WORKERS ?= 4
+# Most tests wait: five at a time keep two cores busy.
+WORKERS ?= 5
 REQUEST ?= train a GSM8K model
 # Of each part of make fuzz.
 SECONDS ?= 60

@@ -19,7 +19,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # In the background SIGINT is ignored, under nohup SIGHUP; what the suite starts would ignore them too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-# No test asserts an absolute time: four at a time take as long as they take.
+# No test asserts an absolute time: five at a time take as long as they take.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "WANDB_API_KEY")

@@ -246,10 +246,10 @@ def _is_foreign(pid: int, mark: str) -> bool:
 
     One that cannot be read, or is empty, says nothing: a program that writes its title over it is still ours.
     """
-    import psutil
-
     if not mark:
         return False
+    import psutil
+
     try:
         environment = psutil.Process(pid).environ()
     except (psutil.Error, OSError):

@@ -118,8 +118,12 @@ def test_a_stream_is_told_while_it_comes_and_ends_with_the_whole() -> None:
         written(process, piece)
     assert next_row(process)["text"] == "ok:"
     assert next_row(process) == {"event": "call_started", "index": 0, "name": "move"}
-    out, _ = process.communicate(pieces[4].encode(), timeout=60)
-    *events, last = [json.loads(line) for line in out.splitlines()]
+    written(process, pieces[4])
+    assert process.stdin
+    assert process.stdout
+    process.stdin.close()
+    *events, last = [json.loads(line) for line in process.stdout.read().splitlines()]
+    assert process.wait(60) == 0
     arguments = "".join(event["text"] for event in events if event["event"] == "arguments_delta")
     assert (arguments, events[-1]["event"]) == ('{"steps": 3}', "call_finished")
     assert last == found("".join(pieces), "--family", "hermes")

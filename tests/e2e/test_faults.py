@@ -104,7 +104,9 @@ ROWS = {
     "trainer killed": Row(FAMILY, lambda run: K.kill(run, "trainer", 9), "failed", "because memory ran out"),
     "trainer segfault": Row(FAMILY, lambda run: K.kill(run, "trainer", 11), "failed", "killed by SIGSEGV"),
     "trainer terminated": Row(FAMILY, lambda run: K.kill(run, "trainer", 15), "failed", "killed by SIGTERM"),
-    "finished with children left": Row([{"setsid": 600}, steps(3)], until_over, "finished", "played to its"),
+    "finished with children left": Row(
+        [{"setsid": 600}, steps(3)], until_over, "finished", "played to its", at=""
+    ),
     # Stops.
     "stopped with a family": Row(FAMILY, K.stop, "stopped", "user: enough"),
     "stopped, loading": Row(LOADS, K.stop, "stopped", "user: enough", at="starting"),

@@ -364,7 +364,9 @@ def told_in_rounds(
     return told_so_far
 
 
-@pytest.mark.parametrize("stays_ill", [True, pytest.param(False, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.waits
+@pytest.mark.parametrize("stays_ill", [True, False])
 def test_between_rounds_wandb_that_stays_ill_is_not_told_to_be_well_nor_the_other_way_round(
     runs: Path, server: WandbServer, monkeypatch: pytest.MonkeyPatch, stays_ill: bool
 ) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
 
 from environments.rewards.numbers import grade_number
 
-LENGTH = 50_000
+LENGTHS = [10_000, pytest.param(100_000, marks=[pytest.mark.soak, pytest.mark.alone])]
 """Characters of the shorter of two texts."""
 MOST = 2.2
 """Times the CPU time for twice the text."""
@@ -21,15 +22,17 @@ UNITS = (
     '¦wait ¦wait it is ¦neither ¦one ¦one hundred ¦minus ¦不是¦一¦十分之¦答案是¦²¦１¦１，¦½¦{"answer":'
 )
 PARTS = UNITS.split("¦")
-HOSTILE = {
-    "3,000,000 digits": "9" * 3_000_000,
-    "3,000,000 digits in a box": "\\boxed{" + "9" * 3_000_000 + "}",
-    "200 kB of (": "(" * 200_000,
-    "nested powers": "\\boxed{" + "9^{" * 50_000 + "9" + "}" * 50_000 + "}",
-    "nested boxes": "\\boxed{" * 50_000 + "18" + "}" * 50_000,
-    "spaces around": " " * 200_000 + "1" + " " * 200_000,
-    "a long way to a mark": "#### 18\n" + "and so on. " * 100_000,
+HOSTILE: dict[str, Callable[[int], str]] = {
+    "digits": lambda n: "9" * n,
+    "digits in a box": lambda n: "\\boxed{" + "9" * n + "}",
+    "nested powers": lambda n: "\\boxed{" + "9^{" * (n // 4) + "9" + "}" * (n // 4) + "}",
+    "nested boxes": lambda n: "\\boxed{" * (n // 8) + "18" + "}" * (n // 8),
+    "spaces around": lambda n: " " * n + "1" + " " * n,
+    "a long way to a mark": lambda n: "#### 18\n" + "and so on. " * (n // 11),
 }
+for part in PARTS:
+    HOSTILE[f"{part!a}, again and again"] = lambda n, part=part: part * (n // len(part))
+    HOSTILE[f"the answer is, {part!a}"] = lambda n, part=part: "The answer is " + part * (n // len(part))
 
 
 def cpu_seconds(answer: str) -> float:
@@ -42,19 +45,13 @@ def cpu_seconds(answer: str) -> float:
     return best
 
 
-@pytest.mark.parametrize("part", PARTS, ids=ascii)
-def test_twice_the_text_takes_twice_the_time(part: str) -> None:
-    for lead in ("", "The answer is "):
-        count = LENGTH // len(part)
-        text, twice = lead + part * count, lead + part * (2 * count)
-        for _ in range(5):  # once in a while the machine is busy
-            least = max(cpu_seconds(text), 0.01)
-            if cpu_seconds(twice) <= MOST * least:
-                break
-        else:
-            pytest.fail(f"more than {MOST} times {least:.3f} s for twice {lead!r} and {part!r}")
-
-
+@pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_answers_are_graded_at_once(name: str) -> None:
-    assert cpu_seconds(HOSTILE[name]) < 5
+def test_twice_the_text_takes_twice_the_time(name: str, length: int) -> None:
+    text, twice = HOSTILE[name](length), HOSTILE[name](2 * length)
+    for _ in range(5):  # once in a while the machine is busy
+        least = max(cpu_seconds(text), 0.01)
+        if cpu_seconds(twice) <= MOST * least:
+            break
+    else:
+        pytest.fail(f"more than {MOST} times {least:.3f} s for twice the text")
