@@ -12,6 +12,7 @@ from environments.parsers.glm import Glm
 from environments.parsers.harmony import Harmony
 from environments.parsers.invoke_xml import InvokeXml
 from environments.parsers.kimi_k3 import KimiK3
+from environments.parsers.llama import Llama
 from environments.parsers.minimax_m3 import MiniMaxM3
 from environments.parsers.mistral import Mistral
 from environments.parsers.parser import THINK, Family, Thinking
@@ -55,7 +56,7 @@ _FAMILIES = (
     Family("phi4_mini", TaggedJson(("functools",), as_list=True, gap=""), stop_tokens=("<|end|>",)),
     Family("xlam", BareList(), stop_tokens=(*CHATML, *LLAMA)),
     Family("llama", LlamaJson(), stop_tokens=LLAMA),
-    Family("llama_pythonic", Pythonic("<|python_start|>", "<|python_end|>", bare=True), stop_tokens=LLAMA),
+    Family("llama_pythonic", Llama(), stop_tokens=LLAMA),
     Family("lfm2", Pythonic("<|tool_call_start|>", "<|tool_call_end|>"), stop_tokens=CHATML),
     Family("olmo3", Pythonic("<function_calls>", "</function_calls>", brackets=False), stop_tokens=CHATML),
     Family("mistral", Mistral(), MISTRAL_THINKING, ("</s>",)),
