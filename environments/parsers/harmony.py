@@ -1,7 +1,8 @@
 """The harmony form of gpt-oss: messages with a channel, and calls as messages to `functions.name`.
 
-`analysis` is reasoning, `final` is content, and so is `commentary` to nobody. What is sent to somebody else
-than a function, or on another channel, is no call of the client: it stays as it is.
+`analysis` is reasoning, `final` is content, and so is `commentary` to nobody. Calls come on `commentary` or
+`analysis`; the bare name of an offered tool is one too. What is sent to somebody else, or on another channel,
+is no call of the client: it stays as it is.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ class Harmony(Grammar):
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader, out = context.reader, context.out
-        header = yield from self._header(opener, context)
-        channel, recipient = header
-        if recipient.startswith(FUNCTIONS) and channel == "commentary":
+        channel, recipient = yield from self._header(opener, context)
+        called = recipient.startswith(FUNCTIONS) or recipient in context.tools
+        if called and channel in ("commentary", "analysis"):
             yield from self._call(recipient.removeprefix(FUNCTIONS), context)
         elif recipient or channel not in ("analysis", "final", "commentary"):
             yield from reader.until((*ENDS, *NEXT))

@@ -13,7 +13,7 @@ from environments.parsers.reader import Step
 
 
 class Llama(Grammar):
-    """`[f(a=1)]` or `{"name": ..., "parameters": {...}}`, each with its marks or without; written in Python."""
+    """`[f(a=1)]` or `{"name": ..., "parameters": {...}}`, with marks or without; written in Python."""
 
     PYTHON = Pythonic("<|python_start|>", "<|python_end|>", bare=True)
     JSON = LlamaJson()
