@@ -16,7 +16,8 @@ _CLOSERS = {"<tool_call>": "</tool_call>", "```json": "```", "```": "```"}
 class LlamaJson(Grammar):
     """`{"name": ..., "parameters": {...}}`, after `<|python_tag|>` or not; several divided by semicolons.
 
-    An object without a name or without arguments is no call: an answer in JSON stays an answer.
+    An object without a name or without arguments is no call: an answer in JSON stays an answer. So does
+    one in a text, without the mark, whose name is none of the offered tools'.
     """
 
     TAG = "<|python_tag|>"
@@ -24,7 +25,7 @@ class LlamaJson(Grammar):
     noise = re.compile(r"\{+(?=\{)")
 
     def read(self, opener: str, context: Context) -> Step[None]:
-        reader = context.reader
+        reader, offered = context.reader, context.in_text and opener != self.TAG
         if opener == self.TAG:
             reader.at += len(opener)
             after = reader.position
@@ -32,7 +33,7 @@ class LlamaJson(Grammar):
             if (yield from reader.peek()) != "{":
                 raise Broken(f"no JSON follows {opener}", after)
         while True:
-            yield from read_call(context, arguments_required=True)
+            yield from read_call(context, arguments_required=True, offered=offered)
             yield from reader.space()
             if (yield from reader.accept(";")):
                 yield from reader.space()
@@ -46,23 +47,29 @@ class LlamaJson(Grammar):
 
 
 class BareList(Grammar):
-    """An array of calls, bare, in a code fence, or between marks: xLAM."""
+    """An array of calls, bare, in a code fence, or between marks: xLAM.
+
+    In a text or a fence, without marks, only offered tools are called.
+    """
 
     openers = ("<tool_call>", "[TOOL_CALLS]", "```json", "```", "[")
     noise = re.compile(r"\[+(?=\[)")
 
     def read(self, opener: str, context: Context) -> Step[None]:
-        reader = context.reader
+        reader, fenced = context.reader, opener.startswith("`")
+        if opener == "[" and context.after_word():
+            raise Broken("an index is no list of calls", quiet=True)
+        offered = fenced or (context.in_text and opener == "[")
         if opener != "[":
             reader.at += len(opener)
             after = reader.position
             yield from reader.space()
             if (yield from reader.peek()) != "[":
-                raise Broken(f"no list of calls follows {opener}", after, quiet=opener.startswith("`"))
+                raise Broken(f"no list of calls follows {opener}", after, quiet=fenced)
         reader.at += 1
         yield from reader.space()
         while True:
-            yield from read_call(context, arguments_required=True)
+            yield from read_call(context, arguments_required=True, offered=offered)
             yield from reader.space()
             if (yield from reader.accept("]")):
                 break

@@ -38,6 +38,17 @@ class Context:
     """Each offered tool's JSON schema of its parameters, by name; empty where no tools were given."""
     begun: int = 0
     """Where the call being read begins: from here its text becomes content, if it is none."""
+    in_text: bool = False
+    """Other text than calls and blocks of reasoning stands before it."""
+
+    def after_word(self) -> bool:
+        """Whether a word ends right where the call begins: a bracket there is an index."""
+        last = self.reader.between(self.begun - 1, self.begun) if self.begun else ""
+        return last.isalnum() or last == "_"
+
+    def offers(self, name: str) -> bool:
+        """Whether a tool has that name; True where no tools were given."""
+        return not self.tools or name in self.tools
 
     def passed(self) -> None:
         """What was read up to here is done: what breaks later leaves it alone."""

@@ -35,21 +35,22 @@ def read_calls(context: Context) -> Step[None]:
         yield from reader.space()
 
 
-def read_call(context: Context, arguments_required: bool = False) -> Step[None]:
+def read_call(context: Context, arguments_required: bool = False, offered: bool = False) -> Step[None]:
     """One object. Its arguments are told as they come, once its name is known.
 
     Args:
         arguments_required: Without name and arguments the object is no call, nor the try of one; otherwise
             it is a call without arguments, if it has a name.
+        offered: With a name that no offered tool has, it is no call either.
 
     Raises:
         Broken: It is no JSON, or no call.
     """
-    call = _Call(context)
+    call = _Call(context, offered)
     try:
         yield from call.read(arguments_required)
     except Broken as broken:
-        tried = "name" in call.keys and not call.keys.isdisjoint(ARGUMENTS)
+        tried = "name" in call.keys and not call.keys.isdisjoint(ARGUMENTS) and not call.foreign
         raise Broken(broken.reason, broken.resume, quiet=arguments_required and not tried) from None
     context.passed()
 
@@ -57,8 +58,11 @@ def read_call(context: Context, arguments_required: bool = False) -> Step[None]:
 class _Call:
     """One call, told as soon as its name is known."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, offered: bool) -> None:
+        self._context, self._offered = context, offered
         self._reader, self._out = context.reader, context.out
+        self.foreign = False
+        """Its name is none of the offered tools': it is passed, and told to nobody."""
         self.keys: set[str] = set()
         self._name = ""
         self._arguments = ""
@@ -67,6 +71,8 @@ class _Call:
 
     def read(self, arguments_required: bool) -> Step[None]:
         yield from self._members()
+        if self.foreign:
+            raise Broken("no tool has the call's name")
         if not self._name:
             raise Broken("the call has no name")
         if self.keys.isdisjoint(ARGUMENTS):
@@ -120,6 +126,8 @@ class _Call:
         self._name = yield from pass_string(self._reader)
         if not self._name.strip():
             raise Broken("the call has no name")
+        if self._offered and not self._context.offers(self._name):
+            self.foreign, self._out = True, Output()
         if self._arguments:
             self._out.start_call(self._name)
             self._out.arguments(self._arguments)

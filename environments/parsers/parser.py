@@ -141,6 +141,7 @@ class StreamParser:
                 after_block = False
                 yield from self._stop_token(mark)
             elif mark in family.grammar.openers:
+                self._context.in_text = not after_block
                 after_block = yield from self._calls(mark)
             else:
                 after_block = False

@@ -10,6 +10,7 @@ from environments.parsers.arguments_text import ArgumentsWriter
 from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import CannotRender, Context, Grammar, writable
 from environments.parsers.json_value import members
+from environments.parsers.output import Output
 from environments.parsers.python_literal import literal, pass_literal
 from environments.parsers.reader import Broken, Step
 
@@ -23,7 +24,7 @@ class Pythonic(Grammar):
     opener: The mark before the calls.
     closer: The mark after them.
     brackets: The calls stand in a list; otherwise each has a line of its own.
-    bare: The marks may be missing.
+    bare: The marks may be missing; in a text only offered tools are called then.
     """
 
     opener: str
@@ -37,8 +38,10 @@ class Pythonic(Grammar):
         return (self.opener, "[") if self.bare else (self.opener,)
 
     def read(self, opener: str, context: Context) -> Step[None]:
-        reader = context.reader
-        if opener == self.opener:
+        reader, marked = context.reader, opener == self.opener
+        if not marked and context.after_word():
+            raise Broken("an index is no list of calls", quiet=True)
+        if marked:
             reader.at += len(opener)
             yield from reader.space()
         if self.brackets:
@@ -47,7 +50,7 @@ class Pythonic(Grammar):
         tried = False
         try:
             while True:
-                yield from self._call(context)
+                yield from self._call(context, offered=context.in_text and not marked)
                 tried = True
                 if self.brackets:
                     if (yield from reader.accept("]")):
@@ -64,12 +67,15 @@ class Pythonic(Grammar):
             context.passed()
         reader.go_to(context.begun)
 
-    def _call(self, context: Context) -> Step[None]:
-        """One call, and the white space after it."""
+    def _call(self, context: Context, offered: bool) -> Step[None]:
+        """One call, and the white space after it; `offered`: of an offered tool only."""
         reader, out = context.reader, context.out
         name = yield from reader.word(_NAME)
         if not name or not (yield from reader.accept("(")):
             raise Broken("a list of calls has something that is no call", quiet=self.bare)
+        foreign = offered and not context.offers(name)
+        if foreign:
+            out = Output()
         out.start_call(name)
         arguments = ArgumentsWriter(out)
         yield from reader.space()
@@ -90,6 +96,8 @@ class Pythonic(Grammar):
             yield from pass_literal(reader, arguments.value)
             yield from reader.space()
         arguments.end()
+        if foreign:
+            raise Broken(f"no tool has the name {name!r}", quiet=True)
         out.finish_call()
         context.passed()
         yield from reader.space()
