@@ -21,6 +21,8 @@ the time is linear in the length of the text. Where readers may disagree (reason
     not 18 but 20                20
     an unclosed \boxed{18        refused: the reply was cut; an unclosed <answer> counts
     two boxes                    the last; refused if joined by a comma, "and", "or"
+    18. No wait, 20.             20; refused where nothing replaces what was taken back
+    18, blank line, Note: 30     18: closing notes and offers to the reader state nothing
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import TypeAlias
 
 from environments.rewards.answer_text import visible
 from environments.rewards.plain_text import plain
@@ -36,6 +39,7 @@ from environments.rewards.statements import stated_quantity
 
 FEWEST_DECIMALS = 3
 """Of the rounding of a gold that has no decimal form."""
+Gold: TypeAlias = str | int | float | Fraction
 NO_GOLD = "the gold answer is not a number"
 
 
@@ -47,12 +51,14 @@ class Grade:
     reason: str
 
 
-def grade_number(gold: str, answer: str) -> Grade:
+def grade_number(gold: Gold, answer: str) -> Grade:
     """Compares the number that `answer` states with `gold`: a number, or a solution that ends in `#### N`.
+
+    A float counts as it is written: 0.1 is one tenth.
 
     Standard library only, linear in the length of `answer`. Raises nothing, whatever the texts hold.
     """
-    right = _gold(gold)
+    right = _gold(_written(gold))
     if right is None:
         return Grade(False, None, NO_GOLD)
     try:
@@ -65,10 +71,17 @@ def grade_number(gold: str, answer: str) -> Grade:
     return Grade(correct, stated.text, "equal" if correct else "another number")
 
 
-def read_gold(gold: str) -> Fraction | None:
+def read_gold(gold: Gold) -> Fraction | None:
     """The number of a gold answer (what follows its last ####, if it has one); None where it states none."""
-    quantity = _gold(gold)
+    quantity = _gold(_written(gold))
     return quantity.value if quantity else None
+
+
+def _written(gold: Gold) -> str:
+    try:
+        return str(gold)
+    except ValueError:  # more digits than Python writes, and than are read
+        return ""
 
 
 @lru_cache(maxsize=4096)

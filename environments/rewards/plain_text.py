@@ -79,6 +79,7 @@ def _ascii(text: str) -> str:
 
 
 def _without_latex(text: str) -> str:
+    text = text.replace("\\!", "")  # a negative space, as in 70\!,\!000
     text = _BACKSLASHED.sub(r"\1", _ESCAPED_NEWLINE.sub("\n", text))
     text = _BRACKET.sub(" ", _LATEX_STYLE.sub(" ", _DEGREES.sub("°", text)))
     text = text.replace("\\over ", "/").replace("\\approx", "≈").replace("\\sim", "~")

@@ -44,6 +44,30 @@ _RETRACTION = re.compile(
     r"\b(?:it is|it's|it should be|that is|that's|should be|make that|must be|is really)\b",
     re.I,
 )
+_TAKEN_BACK = re.compile(
+    r"(?:^|[.!?,;:…(\n—-])[\s*_\"]{0,4}(?:(?:no|oh|ah|but|hm+)\b[\s,.!…-]{0,4}){0,2}"
+    r"(?:wait\b(?=\s*[,.!:;…—-]|\s+(?:no|that|this|it|I)\b)|correction\b|oops\b|scratch that\b"
+    r"|on second thoughts?\b|my (?:mistake|bad|error)\b"
+    r"|(?:actually|sorry)\b[\s,:]{1,3}(?=-?[$€£]?\d[\d.,]{0,30}(?:\s[a-z]{1,20})?[.!]?\s{0,3}(?:\n|\Z)))"
+    r"|\b(?:that|this|it|which|answer|result)(?:'s|\s(?:is|was))\s(?:wrong|incorrect|not (?:right|correct))\b"
+    r"|\bno,?\swait\s?[,.!:;…—-]"
+    r"|\bI\s(?:was wrong|made an?\s(?:\w{1,20}\s)?(?:mistake|error)|mis(?:calculated|counted|read|took))\b",
+    re.I,
+)
+_CONFIRMED = re.compile(
+    r"\byes\b|(?:\b(?:is|are|was)|'s)\s(?:(?:indeed|still)\s)?(?:correct|right|fine)\b"
+    r"|\bchecks out\b|\bstands\b",
+    re.I,
+)
+_CLOSING = re.compile(
+    r"[\s*_(>#-]*(?:let me know|(?:I )?hope|feel free|please (?:let|feel|note)|would you|do you"
+    r"|shall (?:I|we)|want me|if you(?:'d| (?:need|have|want|would|like))|(?:side |important )?notes?[*_]*\s*:|n\.?b\."
+    r"|p\.?s\.|disclaimer|this assumes|assum(?:es|ing|ptions?)\b|good luck|thank"
+    r"|(?:I'm |I am )?(?:happy|glad) to|(?:I|we) (?:can|could) (?:also )?(?:help|solve|explain|show|do)\b)"
+    r"|[^=\n]{0,80}\b(?:other|more|next|remaining) (?:\d{1,3} )?(?:problem|question|example|exercise)s?\b",
+    re.I,
+)
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _SAID = re.compile(
     r"[-+]?\s?[$€£¥₹]?\s?[-+]?\.?\d|\\?[a-z]*(?:nan|inf|infinity|unknown|undefined|none)\b|[x-z∞?]\W", re.I
 )
@@ -59,14 +83,19 @@ _GIVES_UP = re.compile(
 def stated_quantity(text: str) -> Quantity | None:
     """The number that a text (in plain notation, without thinking) states as its answer.
 
-    The last explicit statement counts, else the last sentence with a number in it.
+    The last explicit statement counts, else the last sentence with a number in it; what is taken back later
+    does not.
 
     Raises:
-        Refused: The statement names no single number.
+        Refused: The statement names no single number, or was taken back.
     """
-    text, tagged = _tagged(text)
+    text, tagged, after = _tagged(text)
+    if (quantity := _correction(after)) is not None:
+        return quantity
     box, line, said = _last_box(text), _last_marked_line(text), _last_announcement(text)
     place = max(box.start if box else -1, line[0] if line else -1, said or -1)
+    if (quantity := _correction(text, max(place, 0))) is not None:
+        return quantity
     if box and place == box.start:
         return _explicit(box.content, boxed=True)
     if line and place == line[0]:
@@ -75,6 +104,23 @@ def stated_quantity(text: str) -> Quantity | None:
         return _explicit(_sentence(text[said : said + LONGEST_STATEMENT]))
     if tagged and "\n" not in text.strip():
         return _explicit(text)
+    return _implicit(text)
+
+
+def _correction(text: str, start: int = 0) -> Quantity | None:
+    """What is stated after the last words that take an answer back; None where none do. Raises Refused."""
+    taken_back = list(_TAKEN_BACK.finditer(text, start))
+    if not taken_back:
+        return None
+    rest = text[taken_back[-1].end() :]
+    quantity = _implicit(rest.strip(" \t\n,:;.!*_-—…"))
+    if quantity is None and not _CONFIRMED.search(rest):
+        raise Refused("it takes its answer back")
+    return quantity
+
+
+def _implicit(text: str) -> Quantity | None:
+    """The number after "the answer is", not at once, else that of the last sentence with one."""
     for announcement in _last(_ANNOUNCEMENT, text):
         start = announcement.end()
         if quantity := _explicit(_sentence(text[start : start + LONGEST_STATEMENT])):
@@ -91,15 +137,15 @@ def explicit_marks(text: str) -> dict[str, int]:
     }
 
 
-def _tagged(text: str) -> tuple[str, bool]:
-    """The content of the last answer tags that hold something, else the whole text."""
+def _tagged(text: str) -> tuple[str, bool, str]:
+    """The content of the last answer tags that hold something, else the whole text; and what follows them."""
     opening = list(_ANSWER_TAG.finditer(text))
     for tag, following in zip(opening[::-1], [None, *opening[::-1]], strict=False):
         limit = following.start() if following else len(text)
         end = _ANSWER_TAG_END.search(text, tag.end(), limit)
         if content := text[tag.end() : end.start() if end else limit].strip():
-            return content, True
-    return text, False
+            return content, True, text[end.end() :] if end else ""
+    return text, False, ""
 
 
 def _explicit(statement: str, boxed: bool = False) -> Quantity | None:
@@ -185,11 +231,20 @@ def _sentence(text: str) -> str:
     return text[: end.start()] if end else text
 
 
+def _without_closing(text: str) -> str:
+    """Without the last paragraphs that are notes or offers to the reader."""
+    paragraphs = _BLANK_LINE.split(text)
+    last = len(paragraphs)
+    while last > 1 and (not paragraphs[last - 1].strip() or _CLOSING.match(paragraphs[last - 1])):
+        last -= 1
+    kept = "\n\n".join(paragraphs[:last])
+    return kept if re.search(r"\d", kept) else text
+
+
 def _from_last_sentence(text: str) -> Quantity | None:
-    end = len(text)
+    text = _without_closing(text)
     digit = re.compile(r"\d")
     for line in reversed(text.split("\n")):
-        end -= len(line) + 1
         if not digit.search(line):
             if _GIVES_UP.search(line):
                 raise Refused("it says that there is no answer")

@@ -19,6 +19,7 @@ UNITS = (
     "¦ ¦|¦(¦)¦{¦}¦[¦<¦<<¦<<1>>¦\\¦\\boxed{¦\\boxed{}¦\\boxed{1}¦\\boxed{1} or ¦\\text{¦\\frac{¦\\frac{1}{"
     "¦\\frac12¦\\,¦<think>¦</think>¦<think></think>¦<answer>¦<answer></answer>¦<|channel|>¦<|im_end|"
     "¦the answer ¦the answer is ¦the answer is 1 ¦the answer is x.\n¦####¦####\n¦#### 1\n¦#### w\n¦<b>¦> "
+    "¦no wait, ¦. Correction: 1¦that's wrong ¦sorry, 1 ¦\n\nNote: ¦other problem"
     '¦wait ¦wait it is ¦neither ¦one ¦one hundred ¦minus ¦不是¦一¦十分之¦答案是¦²¦１¦１，¦½¦{"answer":'
 )
 PARTS = UNITS.split("¦")
