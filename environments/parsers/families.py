@@ -76,7 +76,7 @@ _FAMILIES = (
     Family("minimax_m2", InvokeXml("<minimax:tool_call>", "</minimax:tool_call>"), stop_tokens=("[e~[",)),
     Family("minimax_m3", MiniMaxM3(), stop_tokens=("[e~[",)),
     Family("step3", STEP3, stop_tokens=CHATML),
-    Family("gpt_oss", Harmony(), (), ("<|return|>", "<|call|>", "<|end|>")),
+    Family("gpt_oss", Harmony(), (), ("<|return|>", "<|call|>", "<|end|>"), stops_between=True),
     Family("gemma4", Gemma("<|tool_call>", "<tool_call|>", '<|"|>'), GEMMA_THINKING, ("<turn|>",)),
     Family(
         "functiongemma",

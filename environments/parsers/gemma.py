@@ -98,7 +98,7 @@ class Gemma(Grammar):
         if (yield from reader.accept(self.quote)):
             parts: list[str] = []
             begun = reader.position
-            yield from reader.until_closed([self.quote], parts.append, "a key is not closed", begun)
+            yield from reader.until_closed([self.quote], parts.append, "a key is not closed")
             reader.at += len(self.quote)
             key = "".join(parts)
         else:
@@ -120,7 +120,7 @@ class Gemma(Grammar):
             if not typed:
                 say('"')
             said = parts.append if typed else lambda text: say(quoted(text)[1:-1])
-            yield from reader.until_closed([self.quote], said, "a string is not closed", begun)
+            yield from reader.until_closed([self.quote], said, "a string is not closed")
             reader.at += len(self.quote)
             say(json_of("".join(parts), types or frozenset()) if typed else '"')
             return

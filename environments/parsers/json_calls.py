@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context
 from environments.parsers.json_value import load, pass_string, pass_value, strict_json
 from environments.parsers.output import Output
-from environments.parsers.reader import Broken, Step, finish, reader_of
+from environments.parsers.reader import Broken, Reader, Step, finish, reader_of
 
 ARGUMENTS = ("arguments", "parameters")
+_QUOTE = re.compile("[\"']")
 PASSED_OVER = ("type", "id")
 """Keys that say nothing about a call."""
 
@@ -176,25 +178,44 @@ def object_text(text: str) -> str:
 def skip_broken(context: Context, marks: Sequence[str]) -> Step[None]:
     """Goes on from where the JSON of a call has failed to the first of `marks` that stands in no string.
 
-    A string that is never closed is none, and one that holds a mark and has no comma after it has most
-    likely lost its closing quote: the marks in it count.
+    What is quoted in a call is none, though the call is broken or cut off. But a string that holds a mark and
+    has no comma after it has most likely lost its closing quote: the marks in it count.
     """
     reader = context.reader
+    if not (yield from reader.peek()):
+        return
     inside = _mark_in_last_string(reader.between(context.begun, reader.position), marks)
     if inside is not None:
         reader.go_to(context.begun + inside)
         return
-    while (yield from reader.until(['"', *marks])) == '"':
-        quote = reader.position
+    read = _QUOTE.search(reader.between(context.begun, reader.position))
+    quote = read[0] if read else '"'
+    while (yield from reader.until([quote, *marks])) == quote:
         reader.at += 1
-        while (yield from reader.until(["\\", '"'])) == "\\":
-            reader.at += 1
-            yield from reader.need(1)
-            reader.at = min(reader.at + 1, len(reader.text))
-        if not (yield from reader.accept('"')):
-            reader.go_to(quote + 1)
-            yield from reader.until(marks)
-            return
+        yield from _pass_quoted(reader, quote)
+
+
+def skip_object(context: Context) -> Step[None]:
+    """Goes on after the object that the broken call is, as far as braces tell; to the end where it has none."""
+    reader, depth = context.reader, 0
+    reader.go_to(context.begun)
+    while sign := (yield from reader.until(['"', "{", "}"])):
+        reader.at += 1
+        if sign == '"':
+            yield from _pass_quoted(reader, '"')
+        else:
+            depth += 1 if sign == "{" else -1
+            if depth <= 0:
+                return
+
+
+def _pass_quoted(reader: Reader, quote: str) -> Step[None]:
+    """The rest of a string, from after its opening quote."""
+    while (yield from reader.until(["\\", quote])) == "\\":
+        reader.at += 1
+        yield from reader.need(1)
+        reader.at = min(reader.at + 1, len(reader.text))
+    yield from reader.accept(quote)
 
 
 def _mark_in_last_string(text: str, marks: Sequence[str]) -> int | None:

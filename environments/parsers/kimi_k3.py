@@ -67,7 +67,7 @@ class KimiK3(Grammar):
                 raise Broken("an argument has no key")
             types = TEXT if given.get("type", "string") == "string" else ANY - TEXT
             said, begun = arguments.begin(given["key"], types), reader.position
-            yield from reader.until_closed([_end("argument")], said, "an argument is not closed", begun)
+            yield from reader.until_closed([_end("argument")], said, "an argument is not closed")
             reader.at += len(_end("argument"))
             arguments.end()
         writer.end()

@@ -74,7 +74,7 @@ class MiniMaxM3(Grammar):
         while True:
             level = levels[-1]
             begun = reader.position
-            yield from reader.until_closed([f"{MARK}<"], level.text.append, "a value is not closed", begun)
+            yield from reader.until_closed([f"{MARK}<"], level.text.append, "a value is not closed")
             reader.at += len(MARK) + 1
             closes = yield from reader.accept("/")
             name = yield from reader.word(_KEY)

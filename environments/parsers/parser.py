@@ -5,6 +5,8 @@
   stands before it reasoning: the prompt has opened the block.
 - A block that is never closed is reasoning to the end of the text: calls in it are drafts.
 - What was begun as a call and is none stays content; reading goes on after what could not be read.
+- What follows a stop token is not of this turn: it stays content, and nothing in it is read. A quoted one is
+  text.
 - The time is linear in the length of the text; per piece it does not grow with what came before.
 """
 
@@ -24,7 +26,8 @@ from environments.parsers.reader import Broken, Reader, Step, finish
 Tools = Iterable[Mapping[str, Any]]
 """OpenAI tool definitions: `{"type": "function", "function": {"name", "parameters"}}`, or the inner part."""
 
-BEFORE_A_MENTION = " \t`'\"("
+QUOTES = "`'\"("
+BEFORE_A_MENTION = " \t" + QUOTES
 """What stands before a tag that is only spoken of."""
 
 
@@ -49,7 +52,9 @@ class Family:
     grammar: Grammar
     thinking: tuple[Thinking, ...] = (THINK,)
     stop_tokens: tuple[str, ...] = ()
-    """Dropped at the end of the text."""
+    """They end the turn; dropped at the end of the text."""
+    stops_between: bool = False
+    """They stand between the messages of a turn too."""
     silent_between: bool = False
     """Its content ends with the first call; text between two calls is told of in the errors."""
 
@@ -173,15 +178,23 @@ class StreamParser:
         reader.at += len(closer)
 
     def _stop_token(self, token: str) -> Step[None]:
-        """Drops the token at the end of the text; elsewhere it is content."""
+        """Drops the token at the end of the text; elsewhere it is content, and so is all that follows it."""
         reader, start = self._reader, self._reader.position
+        quoted = start > 0 and reader.between(start - 1, start) in QUOTES
         reader.at += len(token)
         yield from reader.space()
         while (yield from reader.accept_any(self._family.stop_tokens)):
             yield from reader.space()
         if (yield from reader.peek()):
             reader.go_to(start)
-            self._pass_as_content(len(token))
+            if quoted or self._family.stops_between:
+                self._pass_as_content(len(token))
+                return
+            self._out.tell(start, f"{token} has ended the turn: what follows is not read")
+            while not reader.ended:
+                self._pass_as_content(len(reader.text) - reader.at)
+                yield
+            self._pass_as_content(len(reader.text) - reader.at)
 
     def _calls(self, opener: str) -> Step[bool]:
         """Whether what begins here was calls."""

@@ -166,18 +166,15 @@ class Reader:
                     return ""
             yield
 
-    def until_closed(self, closers: Sequence[str], said: Said, reason: str, resume: int) -> Step[str]:
+    def until_closed(self, closers: Sequence[str], said: Said, reason: str) -> Step[str]:
         """Passes text up to the first of `closers`, one of which must come, and returns that one.
 
         Raises:
-            Broken: None comes; reading goes on from `resume`. Where that is known, nothing is said before.
+            Broken: None comes. The text has ended in what it should close: what is quoted there is no call.
         """
-        marks = _marks(tuple(closers))
-        if self.ended and min(self._find(search, marks.longest) for search in marks.searches) == NOWHERE:
-            raise Broken(reason, resume)
         closer = yield from self.until(closers, said)
         if not closer:
-            raise Broken(reason, resume)
+            raise Broken(reason)
         return closer
 
     def _find(self, search: Callable[[str, int], int], longest: int) -> int:

@@ -25,13 +25,10 @@ def pass_text(
         ends: What else ends it, its closing tag missing; not passed.
 
     Raises:
-        Broken: It is never closed; reading goes on from its beginning.
+        Broken: It is never closed.
     """
-    begun = reader.position
     while True:
-        found = yield from reader.until_closed(
-            [closer, *ends], said, f"a value is not closed by {closer}", begun
-        )
+        found = yield from reader.until_closed([closer, *ends], said, f"a value is not closed by {closer}")
         if found != closer:
             return
         place = reader.position

@@ -10,6 +10,7 @@ import pytest
 from environments.parsers.events import CallBroken, CallFinished, ContentDelta, Restarted
 from environments.parsers.families import FAMILIES
 from environments.parsers.parser import StreamParser
+from tests.environments.parsers.replay import splits, stream
 
 HERMES = FAMILIES["hermes"]
 CALL = '<tool_call>\n{"name": "a", "arguments": {"x": 1}}\n</tool_call>'
@@ -33,7 +34,7 @@ def test_calls_reasoning_and_content_are_told_apart() -> None:
         ("just text", None, "just text", 0),
         ("", None, None, 0),
         (" \n ", None, None, 0),
-        ("<|im_end|> stays inside", None, "<|im_end|> stays inside", 0),
+        ("the token `<|im_end|>` ends it", None, "the token `<|im_end|>` ends it", 0),
         (f"{CALL} and after", None, "and after", 1),
     ],
 )
@@ -41,6 +42,25 @@ def test_thinking(text: str, reasoning: str | None, content: str | None, calls: 
     parsed = HERMES.parse(text)
     assert (parsed.reasoning, parsed.content, len(parsed.tool_calls)) == (reasoning, content, calls)
     assert parsed.errors == []
+
+
+@pytest.mark.parametrize(
+    "after", [f"\n<|im_start|>user\n{CALL}", f"\n{CALL}<|im_end|>", "</think>", f"<think>{CALL}"]
+)
+@pytest.mark.parametrize("before", ["", "so", f"so\n{CALL}"])
+def test_what_follows_the_end_of_the_turn_is_kept_and_not_read(before: str, after: str) -> None:
+    text = f"{before}<|im_end|>{after}"
+    parsed = HERMES.parse(text)
+    assert parsed.content == before.removesuffix(CALL) + text.removeprefix(before)
+    assert (len(parsed.tool_calls), parsed.reasoning) == (CALL in before, None)
+    assert [error.position for error in parsed.errors] == [len(before)]
+    assert "<|im_end|> has ended the turn" in parsed.errors[0].reason
+    assert all(stream(HERMES, [], pieces) == parsed for pieces in splits(text))
+
+
+def test_messages_of_gpt_oss_follow_their_end_tokens() -> None:
+    call = "<|channel|>commentary to=functions.a<|message|>{}<|call|>"
+    assert len(FAMILIES["gpt_oss"].parse(f"{call}<|end|>{call}").tool_calls) == 2
 
 
 def test_a_block_that_the_prompt_opened() -> None:
