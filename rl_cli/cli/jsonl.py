@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ from rl_cli.core.printable import printable_json
 def convert_lines(convert: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Prints what `convert` makes of each line's object, with the same `id`; empty lines are passed over.
 
+    A byte order mark at the beginning is dropped; bytes that are no UTF-8 become lone surrogates.
     A line that is no JSON object, or with which `convert` raises BadUsage, is reported on stderr with its
     number, and reading goes on.
 
@@ -23,6 +25,8 @@ def convert_lines(convert: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     count = bad = 0
     with open(0, "rb", closefd=False) as lines:
         for number, line in enumerate(lines, 1):
+            if number == 1:
+                line = line.removeprefix(codecs.BOM_UTF8)
             if not line.strip():
                 continue
             count += 1
@@ -45,7 +49,7 @@ def print_exactly(value: dict[str, Any]) -> None:
 
 def _object(line: bytes) -> dict[str, Any]:
     try:
-        row = json.loads(line.decode())
+        row = json.loads(line.decode(errors="surrogateescape"))
     except (ValueError, RecursionError) as error:
         raise BadUsage(f"not JSON: {error}") from error
     if not isinstance(row, dict):

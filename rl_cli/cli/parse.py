@@ -39,31 +39,37 @@ def parse(
     stream: Annotated[
         bool, typer.Option("--stream", help="Print what is found as the text comes; last, the result.")
     ] = False,
+    in_reasoning: Annotated[
+        bool, typer.Option("--in-reasoning", help="The prompt has opened a block of reasoning.")
+    ] = False,
     jsonl: Annotated[
         bool,
-        typer.Option("--jsonl", help='Read lines {"id", "family", "text", "tools"[, "variant"]} instead.'),
+        typer.Option(
+            "--jsonl",
+            help='Read lines {"id", "family", "text"[, "variant", "tools", "in_reasoning"]} instead.',
+        ),
     ] = False,
 ) -> None:
     """Take what a model wrote, given on standard input, apart into content, reasoning and tool calls.
 
     It is printed as it was written: nothing in it is masked.
     """
-    if jsonl and (family or variant or model or tools or stream):
+    if jsonl and (family or variant or model or tools or stream or in_reasoning):
         raise BadUsage("--jsonl goes with no other option", "each line has its own family and tools")
     if jsonl:
         convert_lines(_parse_row)
         return
     chosen, offered = _family(family, variant, model), _offered(tools) if tools else None
     if stream:
-        _parse_stream(chosen, offered)
+        _parse_stream(chosen, offered, in_reasoning)
     else:
-        print_exactly(_result(chosen.parse("".join(_pieces()), offered)))
+        print_exactly(_result(chosen.parse("".join(_pieces()), offered, in_reasoning)))
 
 
-def _parse_stream(family: Family, tools: list[Any] | None) -> None:
+def _parse_stream(family: Family, tools: list[Any] | None, in_reasoning: bool) -> None:
     from environments.parsers.parser import StreamParser
 
-    parser = StreamParser(family, tools)
+    parser = StreamParser(family, tools, in_reasoning)
     for piece in _pieces():
         for event in parser.feed(piece):
             print_exactly(_event(event))
@@ -73,12 +79,18 @@ def _parse_stream(family: Family, tools: list[Any] | None) -> None:
 
 
 def _parse_row(row: dict[str, Any]) -> dict[str, Any]:
-    kinds = {"family": str, "text": str, "variant": str | None, "tools": list | None}
-    for key, kind in kinds.items():
+    kinds = {
+        "family": (str, "text"),
+        "text": (str, "text"),
+        "variant": (str | None, "text"),
+        "tools": (list | None, "a list"),
+        "in_reasoning": (bool | None, "true or false"),
+    }
+    for key, (kind, wanted) in kinds.items():
         if not isinstance(row.get(key), kind):
-            raise BadUsage(f"'{key}' must be {'a list' if key == 'tools' else 'text'}")
+            raise BadUsage(f"'{key}' must be {wanted}")
     family = _family(row["family"], row.get("variant") or "")
-    return _result(family.parse(row["text"], row.get("tools")))
+    return _result(family.parse(row["text"], row.get("tools"), bool(row.get("in_reasoning"))))
 
 
 def _family(name: str, variant: str = "", model: str = "") -> Family:
@@ -99,7 +111,7 @@ def _family(name: str, variant: str = "", model: str = "") -> Family:
 
 def _offered(file: Path) -> list[Any]:
     try:
-        found = json.loads(file.read_text("utf-8"))
+        found = json.loads(file.read_text("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise BadUsage(f"{file} is not JSON: {error}") from error
     if not isinstance(found, list):
@@ -108,8 +120,8 @@ def _offered(file: Path) -> list[Any]:
 
 
 def _pieces() -> Iterator[str]:
-    """Standard input, as it comes; bytes that are no UTF-8 become lone surrogates."""
-    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    """Standard input, as it comes, but for a byte order mark; bytes that are no UTF-8 are lone surrogates."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
     with open(0, "rb", buffering=0, closefd=False) as file:
         while piece := file.read(PIECE):
             yield decoder.decode(piece)

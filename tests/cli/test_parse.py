@@ -198,3 +198,26 @@ def test_lines_take_no_more_memory_the_more_there_are() -> None:
         return used.ru_maxrss
 
     assert peak(200) < peak(4) + 10_000
+
+
+def test_the_prompt_may_have_opened_the_reasoning() -> None:
+    text = f"so {MOVE}</think>done"
+    wanted = {"content": "done", "reasoning": f"so {MOVE}", "tool_calls": [], "errors": []}
+    cut = {**wanted, "content": None, "reasoning": "cut"}
+    assert found(text, "--family", "qwen3_coder", "--in-reasoning") == wanted
+    assert found("cut", "--family", "qwen3_coder", "--in-reasoning") == cut
+    assert parse("cut", "--family", "qwen3_coder", "--in-reasoning", "--stream").rows()[-1] == cut
+    row = {"id": 1, "family": "qwen3_coder", "text": "cut", "other": "key"}
+    for said, result in ((True, cut), (None, {**cut, "content": "cut", "reasoning": None})):
+        assert found(json.dumps({**row, "in_reasoning": said}), "--jsonl") == {"id": 1, **result}
+    assert (
+        "'in_reasoning' must be true or false" in parse(json.dumps({**row, "in_reasoning": 1}), "--jsonl").err
+    )
+
+
+def test_a_byte_order_mark_is_dropped_and_other_bytes_are_the_same_in_both_ways() -> None:
+    text = "\ufeff{}".encode() + b"\xff\n"
+    line = b'\xef\xbb\xbf{"family": "hermes", "text": "{}\xff"}\n'
+    assert found(text, "--family", "hermes")["content"] == "{}\udcff"
+    assert found(line, "--jsonl")["content"] == "{}\udcff"
+    assert parse(b"\xef\xbb\xbf\n", "--jsonl") == Outcome(0, "", "")
