@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context, Grammar
-from environments.parsers.json_calls import call_text, list_text, read_call
+from environments.parsers.json_calls import call_text, list_text, read_call, skip_object
 from environments.parsers.reader import Broken, Step
 
 _CLOSERS = {"<tool_call>": "</tool_call>", "```json": "```", "```": "```"}
@@ -33,7 +33,12 @@ class LlamaJson(Grammar):
             if (yield from reader.peek()) != "{":
                 raise Broken(f"no JSON follows {opener}", after)
         while True:
-            yield from read_call(context, arguments_required=True, offered=offered)
+            try:
+                yield from read_call(context, arguments_required=True, offered=offered)
+            except Broken as broken:
+                if '"' in reader.between(context.begun, reader.position):  # what is in an object is no call
+                    yield from skip_object(context)
+                raise Broken(broken.reason, quiet=broken.quiet) from None
             yield from reader.space()
             if (yield from reader.accept(";")):
                 yield from reader.space()

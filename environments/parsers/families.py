@@ -26,6 +26,7 @@ GLM = ("<|observation|>", "<|user|>", "<|endoftext|>")
 GRANITE = ("<|end_of_text|>",)
 LLAMA = ("<|eom_id|>", "<|eot_id|>", "<|eom|>", "<|eot|>", "<|end_of_text|>")
 MISTRAL_THINKING = (Thinking("[THINK]", "[/THINK]"), Thinking("<think>", "</think>", shown=True))
+K3_THINKING = (Thinking("<|open|>think<|sep|>", "<|close|>think<|sep|>"), THINK)
 KIMI_THINKING = (THINK, Thinking("◁think▷", "◁/think▷", shown=True))
 GEMMA_THINKING = (Thinking("<|channel>thought\n", "<channel|>"),)
 SEED_THINKING = (Thinking("<seed:think>", "</seed:think>"), THINK)
@@ -66,7 +67,7 @@ _FAMILIES = (
     Family("deepseek_v32", DSML_V32, stop_tokens=DEEPSEEK),
     Family("deepseek_v4", DSML_V4, stop_tokens=DEEPSEEK),
     Family("kimi_k2", KimiK2(), KIMI_THINKING, ("<|im_end|>",)),
-    Family("kimi_k3", KimiK3(), KIMI_THINKING, ("<|im_end|>",)),
+    Family("kimi_k3", KimiK3(), K3_THINKING, ("<|im_end|>",)),
     Family("glm45", Glm(gap="\n"), stop_tokens=GLM),
     Family("glm47", Glm(), stop_tokens=GLM),
     Family("qwen3_coder", FunctionXml(), stop_tokens=CHATML),

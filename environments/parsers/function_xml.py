@@ -21,8 +21,6 @@ FUNCTION, END_FUNCTION = "<function=", "</function>"
 PARAMETER, END_PARAMETER = "<parameter=", "</parameter>"
 _NAME = re.compile(r"[^\s<>]*")
 _KEY = re.compile(r"[^<>\n]*")
-_UNCLOSED = ("\n" + PARAMETER, "\n" + END_FUNCTION)
-"""What ends a value whose closing tag is missing."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,8 @@ class FunctionXml(Grammar):
             key = _unquoted((yield from reader.word(_KEY)))
             yield from reader.expect(">", "a parameter's name is not closed")
             value = Trimmed(arguments.begin(key))
-            yield from pass_text(reader, END_PARAMETER, self._followers, value, _UNCLOSED)
+            yield from pass_text(reader, END_PARAMETER, self._followers, value)
+            value.end()
             arguments.end()
         writer.end()
         out.finish_call()
@@ -86,9 +85,11 @@ class FunctionXml(Grammar):
 
     def _written(self, call: ParsedCall) -> str:
         lines = [self.opener, f"{FUNCTION}{_name(call.name, _NAME)}>"]
-        ends = closing(END_PARAMETER, self._followers, _UNCLOSED)
+        ends = closing(END_PARAMETER, self._followers)
         for key, value in members(call.arguments):
             text = bare(value, ends, "\n")
+            if text.endswith("\r"):
+                text += "\r"  # so that the line break after it is CRLF, and its own stays
             lines += [f"{PARAMETER}{_name(key, _KEY)}>", text, END_PARAMETER]
         return "\n".join([*lines, END_FUNCTION, self.closer])
 

@@ -97,7 +97,6 @@ class Gemma(Grammar):
         reader = context.reader
         if (yield from reader.accept(self.quote)):
             parts: list[str] = []
-            begun = reader.position
             yield from reader.until_closed([self.quote], parts.append, "a key is not closed")
             reader.at += len(self.quote)
             key = "".join(parts)
@@ -115,7 +114,7 @@ class Gemma(Grammar):
     def _scalar(self, types: frozenset[str] | None, context: Context) -> Step[None]:
         reader, say = context.reader, context.out.arguments
         if (yield from reader.accept(self.quote)):
-            begun, parts = reader.position, list[str]()
+            parts: list[str] = []
             typed = self.all_strings and types is not None and types != {"string"}
             if not typed:
                 say('"')

@@ -188,7 +188,7 @@ def skip_broken(context: Context, marks: Sequence[str]) -> Step[None]:
     if inside is not None:
         reader.go_to(context.begun + inside)
         return
-    read = _QUOTE.search(reader.between(context.begun, reader.position))
+    read = _QUOTE.search(reader.between(context.begun, reader.position + 1))  # a Python dict has single ones
     quote = read[0] if read else '"'
     while (yield from reader.until([quote, *marks])) == quote:
         reader.at += 1
@@ -196,7 +196,7 @@ def skip_broken(context: Context, marks: Sequence[str]) -> Step[None]:
 
 
 def skip_object(context: Context) -> Step[None]:
-    """Goes on after the object that the broken call is, as far as braces tell; to the end where it has none."""
+    """Goes on after the object that the broken call is, by its braces; to the end where they do not match."""
     reader, depth = context.reader, 0
     reader.go_to(context.begun)
     while sign := (yield from reader.until(['"', "{", "}"])):

@@ -14,7 +14,7 @@ from environments.parsers.reader import Broken, Step
 from environments.parsers.tagged_values import TypedArguments, bare
 
 OPEN, CLOSE, SEPARATOR = "<|open|>", "<|close|>", "<|sep|>"
-TOOLS, RESPONSE, THINK = (f"{OPEN}{name}{SEPARATOR}" for name in ("tools", "response", "think"))
+TOOLS, RESPONSE = (f"{OPEN}{name}{SEPARATOR}" for name in ("tools", "response"))
 _NAME = re.compile(r"[a-z_]*")
 _VALUE = re.compile(r"[^\"<\n]*")
 _KINDS = {'"': "string", "t": "boolean", "f": "boolean", "n": "null", "{": "object", "[": "array"}
@@ -66,7 +66,7 @@ class KimiK3(Grammar):
             if "key" not in given:
                 raise Broken("an argument has no key")
             types = TEXT if given.get("type", "string") == "string" else ANY - TEXT
-            said, begun = arguments.begin(given["key"], types), reader.position
+            said = arguments.begin(given["key"], types)
             yield from reader.until_closed([_end("argument")], said, "an argument is not closed")
             reader.at += len(_end("argument"))
             arguments.end()

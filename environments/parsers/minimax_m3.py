@@ -73,7 +73,6 @@ class MiniMaxM3(Grammar):
         levels: list[_Level] = [_Level(key)]
         while True:
             level = levels[-1]
-            begun = reader.position
             yield from reader.until_closed([f"{MARK}<"], level.text.append, "a value is not closed")
             reader.at += len(MARK) + 1
             closes = yield from reader.accept("/")

@@ -61,6 +61,8 @@ class Pythonic(Grammar):
                 elif (yield from reader.starts(self.closer)) or not (yield from reader.peek()):
                     break
         except Broken as broken:
+            if tried or not broken.quiet:  # what is quoted in a call is none
+                yield from reader.until([self.closer])
             raise Broken(broken.reason, broken.resume, quiet=broken.quiet and not tried) from None
         yield from reader.space()
         if (yield from reader.accept(self.closer)):

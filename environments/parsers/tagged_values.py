@@ -13,24 +13,17 @@ from environments.parsers.json_value import load
 from environments.parsers.reader import Reader, Said, Step
 
 
-def pass_text(
-    reader: Reader, closer: str, followers: Sequence[str], said: Said, ends: Sequence[str] = ()
-) -> Step[None]:
+def pass_text(reader: Reader, closer: str, followers: Sequence[str], said: Said) -> Step[None]:
     """Passes a value and its closing tag.
 
     A closing tag ends it only where one of `followers` comes after it, or the text ends: others are part of
     it.
 
-    Args:
-        ends: What else ends it, its closing tag missing; not passed.
-
     Raises:
         Broken: It is never closed.
     """
     while True:
-        found = yield from reader.until_closed([closer, *ends], said, f"a value is not closed by {closer}")
-        if found != closer:
-            return
+        yield from reader.until_closed([closer], said, f"a value is not closed by {closer}")
         place = reader.position
         reader.at += len(closer)
         after = reader.position
@@ -45,26 +38,34 @@ def pass_text(
 
 
 class Trimmed:
-    """Text without the one line break at its beginning and the one at its end, passed on as it comes."""
+    """Text without the one line break (LF or CRLF) at its beginning and the one at its end, as it comes."""
 
     def __init__(self, said: Said) -> None:
         self._said = said
-        self._begun = self._held = False
+        self._begun = False
+        self._held = ""
 
     def __call__(self, text: str) -> None:
-        if not text:
-            return
+        text = self._held + text
+        self._held = ""
         if not self._begun:
+            if text in ("", "\r"):
+                self._held = text
+                return
             self._begun = True
-            text = text.removeprefix("\n")
-        if self._held and text:
-            text = "\n" + text
-            self._held = False
-        if text.endswith("\n"):
-            self._held = True
-            text = text[:-1]
+            text = text.removeprefix("\n") if text.startswith("\n") else text.removeprefix("\r\n")
+        for end in ("\r\n", "\n", "\r"):
+            if text.endswith(end):
+                self._held = end
+                text = text[: -len(end)]
+                break
         if text:
             self._said(text)
+
+    def end(self) -> None:
+        """The text has ended: a carriage return alone was no line break."""
+        if self._held == "\r":
+            self._said("\r")
 
 
 class TypedArguments:
@@ -117,7 +118,6 @@ def bare(value: str, ends: re.Pattern[str], before: str = "") -> str:
     return text
 
 
-def closing(closer: str, followers: Sequence[str], ends: Sequence[str] = ()) -> re.Pattern[str]:
+def closing(closer: str, followers: Sequence[str]) -> re.Pattern[str]:
     """What ends a value that `pass_text` passes with the same arguments."""
-    after = "|".join(map(re.escape, followers))
-    return re.compile("|".join([rf"{re.escape(closer)}\s*(?:{after})", *map(re.escape, ends)]))
+    return re.compile(rf"{re.escape(closer)}\s*(?:{'|'.join(map(re.escape, followers))})")
