@@ -61,8 +61,8 @@ _CONFIRMED = re.compile(
 )
 _CLOSING = re.compile(
     r"[\s*_(>#-]*(?:let me know|(?:I )?hope|feel free|please (?:let|feel|note)|would you|do you"
-    r"|shall (?:I|we)|want me|if you(?:'d| (?:need|have|want|would|like))|(?:side |important )?notes?[*_]*\s*:|n\.?b\."
-    r"|p\.?s\.|disclaimer|this assumes|assum(?:es|ing|ptions?)\b|good luck|thank"
+    r"|shall I|shall we|want me|if you(?:'d| (?:need|have|want|would|like))|(?:side )?notes?[*_]*\s*:"
+    r"|n\.?b\.|p\.?s\.|disclaimer|this assumes|assum(?:es|ing|ptions?)\b|good luck|thank"
     r"|(?:I'm |I am )?(?:happy|glad) to|(?:I|we) (?:can|could) (?:also )?(?:help|solve|explain|show|do)\b)"
     r"|[^=\n]{0,80}\b(?:other|more|next|remaining) (?:\d{1,3} )?(?:problem|question|example|exercise)s?\b",
     re.I,

@@ -16,7 +16,7 @@ from rl_cli.data.blocks import valid_arguments
 from rl_cli.data.errors import Unconvertible
 from rl_cli.data.markup import unescape_json
 from rl_cli.data.strict_json import repair_escapes
-from rl_cli.data.thinking import join_thinking, split_thinking
+from rl_cli.data.thinking import has_thinking_tag, join_thinking, split_thinking
 
 TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
 MEDIA = ("image", "image_url", "audio", "input_audio", "video", "video_url", "file", "document")
@@ -122,6 +122,8 @@ def _assistant(message: dict[str, Any], content: Any, marks: set[str]) -> Messag
     calls = list(_calls(message, content, marks))
     if unclosed:
         marks.add("unclosed_reasoning")
+    if has_thinking_tag(text):
+        marks.add("thinking_in_text")
     if "<tool_call>" in text and not calls:
         marks.add("call_in_text")
     canonical: Message = {"role": "assistant", "content": text or (None if calls else "")}

@@ -59,7 +59,7 @@ def to_conversations(messages: Any, tools: Any = None) -> Trajectory:
     conversation = canonical(messages)
     names = {schema["function"]["name"] for schema in schemas}
     stats = tool_stats(conversation.messages)
-    if names and stats.keys() - names:
+    if stats.keys() - names:
         conversation.marks.add("unknown_tool")
     written = ",\n".join(map(to_json, schemas))
     instructions = render("function_calling", tools=escape_json(f"[{written}]"))

@@ -89,6 +89,13 @@ def test_the_older_form_of_calls() -> None:
         ({"content": "Write <think> and </think>."}, None, "Write <think> and </think>."),
         ({"content": "a\n</think>\n\nc"}, "a", "c"),
         ({"content": "a\n</think>\n\nc", "reasoning": "b"}, "b", "a\n</think>\n\nc"),
+        ({"content": "a\nSo 3.</think>The answer is 3."}, "a\nSo 3.", "The answer is 3."),
+        ({"content": "</think>\na[/THINK]c"}, "a", "c"),
+        ({"content": " [THINK]a[/THINK]c"}, "a", "c"),
+        ({"content": "<thinking>\na\n</thinking>\nc"}, "a", "c"),
+        ({"content": "<seed:think>a</seed:think>c"}, "a", "c"),
+        ({"content": "◁think▷a◁/think▷c"}, "a", "c"),
+        ({"content": "<thought>a</think></thought>c"}, "a</think>", "c"),
         ({"content": "<think>a", "reasoning": ""}, "a", ""),
         ({"content": "c", "reasoning": "<think>\na\n</think>", "reasoning_content": "a"}, "a", "c"),
         (
@@ -176,6 +183,21 @@ def test_what_is_not_completed_says_so(last: list[dict[str, Any]], mark: str) ->
     row = to_conversations([USER, DONE, *last])
     assert not row.completed
     assert mark in row.marks
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["3. <think>Or 4?</think>", "Use [THINK] here.", "The tag `</think>` ends it.", "It is ◁/think▷ there."],
+)
+def test_thinking_that_is_not_taken_as_reasoning_is_marked(content: str) -> None:
+    row = to_conversations([USER, {"role": "assistant", "content": content}])
+    assert row.marks == ["thinking_in_text"]
+    assert row.completed
+
+
+@pytest.mark.parametrize("tools", [None, [], ["run"]])
+def test_a_call_of_a_tool_that_is_not_listed_is_marked(tools: list[str] | None) -> None:
+    assert to_conversations([USER, called(("a", "read")), result("a"), DONE], tools).marks == ["unknown_tool"]
 
 
 def test_what_is_completed_and_what_is_only_marked() -> None:
