@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from environments.parsers.json_value import strict_json
 
@@ -39,7 +40,7 @@ _ORDER = ("null", "integer", "number", "boolean", "object", "array", "string")
 ANY = frozenset(_ORDER)
 TEXT = frozenset({"string"})
 _DEEPEST = 20
-"""Levels of anyOf, oneOf, allOf that are looked into."""
+"""Levels of anyOf, oneOf, allOf, $ref that are looked into."""
 
 
 def types_of(schema: Mapping[str, Any] | None, name: str) -> frozenset[str]:
@@ -48,9 +49,14 @@ def types_of(schema: Mapping[str, Any] | None, name: str) -> frozenset[str]:
     Args:
         schema: Of the tool's parameters; None where the tool is not known.
     """
-    properties = (schema or {}).get("properties")
+    root = schema or {}
+    seen: set[str] = set()
+    properties = root.get("properties")
+    if properties is None:
+        referred = _referred(root, root, seen)
+        properties = referred.get("properties") if isinstance(referred, Mapping) else None
     parameter = properties.get(name) if isinstance(properties, Mapping) else None
-    return frozenset(_types(parameter, _DEEPEST))
+    return frozenset(_types(parameter, root, seen, _DEEPEST))
 
 
 def stays_text(types: frozenset[str]) -> bool:
@@ -116,7 +122,19 @@ def _plain_number(text: str) -> str:
     return number + (f".{fraction}" if fraction else "") + (f"e{power}" if letter else "")
 
 
-def _types(schema: Any, depth: int) -> Iterator[str]:
+def _referred(schema: Mapping[str, Any], root: Any, seen: set[str]) -> Any:
+    """What the schema's `$ref` into `root` stands for; None where it has none, or it is `seen` already."""
+    ref = schema.get("$ref")
+    if not isinstance(ref, str) or not ref.startswith("#/") or ref in seen:
+        return None
+    seen.add(ref)
+    for part in ref.removeprefix("#/").split("/"):
+        key = unquote(part).replace("~1", "/").replace("~0", "~")
+        root = root.get(key) if isinstance(root, Mapping) else None
+    return root
+
+
+def _types(schema: Any, root: Mapping[str, Any], seen: set[str], depth: int) -> Iterator[str]:
     if not isinstance(schema, Mapping) or not depth:
         return
     named = schema.get("type")
@@ -125,11 +143,13 @@ def _types(schema: Any, depth: int) -> Iterator[str]:
             name = kind.strip().lower()
             name = _ALIASES.get(name, name)
             yield name if name in _ORDER else "string"
-    if named is None:
+    if "$ref" in schema:
+        yield from _types(_referred(schema, root, seen), root, seen, depth - 1)
+    elif named is None:
         yield from _types_of_values(schema)
     for word in ("anyOf", "oneOf", "allOf"):
         for part in schema.get(word) or () if isinstance(schema.get(word), list) else ():
-            yield from _types(part, depth - 1)
+            yield from _types(part, root, seen, depth - 1)
 
 
 def _types_of_values(schema: Mapping[str, Any]) -> Iterator[str]:
