@@ -2,51 +2,75 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated, Any
 
 import typer
 
 from rl_cli.cli.app import group
 from rl_cli.cli.jsonl import convert_lines
+from rl_cli.cli.output import say
 from rl_cli.core.errors import BadUsage
+
+MESSAGES = ("tools", "messages")
+CONVERSATIONS = ("conversations", "system_messages", "tool_stats", "reasoning", "completed", "marks")
+"""The fields of a line in each of the two forms; others stand beside them."""
 
 app = group("Convert conversations to training data and back.")
 
 
 @app.command("convert")
 def convert(
-    jsonl: Annotated[bool, typer.Option("--jsonl", help="Read lines, print one for each.")] = False,
+    jsonl: Annotated[
+        bool, typer.Option("--jsonl", help="Required: read lines, print one for each.", show_default=False)
+    ] = False,
     reverse: Annotated[bool, typer.Option("--reverse", help="From conversations to messages.")] = False,
 ) -> None:
     """Convert conversations on standard input between chat messages and the from/value form.
 
     Reads {"id", "tools", "messages"}, prints {"id", "conversations": [{"from", "value"}], "tool_stats", ...},
-    or {"id", "rejected": why}; with --reverse the other way round. A line that is no JSON object is reported
-    on stderr with its number and left out; the exit code is then 1.
+    or {"id", "rejected": why}; with --reverse the other way round. Other fields of a line are kept. How many
+    were rejected is said on stderr, and is no failure. A line that is no JSON object is reported there with
+    its number and left out; the exit code is then 1.
     """
     if not jsonl:
         raise BadUsage("conversations are read as lines", "give --jsonl")
-    convert_lines(_to_messages if reverse else _to_conversations)
+    counts: Counter[str] = Counter()
+    try:
+        convert_lines(lambda row: _converted(row, reverse, counts))
+    finally:
+        say(f"{counts['converted']} converted, {counts['rejected']} rejected", error=True)
+
+
+def _converted(row: dict[str, Any], reverse: bool, counts: Counter[str]) -> dict[str, Any]:
+    """The line in the other form, or why it is rejected; with its other fields, under their names."""
+    from rl_cli.data.errors import Unconvertible
+
+    given, made = (CONVERSATIONS, MESSAGES) if reverse else (MESSAGES, CONVERSATIONS)
+    others = {key: value for key, value in row.items() if key not in ("id", "rejected", *given, *made)}
+    try:
+        if "rejected" in row and not row.keys() & {*given}:
+            raise Unconvertible(str(row["rejected"]))
+        if taken := [key for key in row if key in made or key == "rejected"]:
+            raise Unconvertible(f"a field named {taken[0]!r}, which the converted line has itself")
+        converted = _to_messages(row) if reverse else _to_conversations(row)
+    except Unconvertible as reason:
+        counts["rejected"] += 1
+        return {"rejected": str(reason), **others}
+    counts["converted"] += 1
+    return {**converted, **others}
 
 
 def _to_conversations(row: dict[str, Any]) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from rl_cli.data.errors import Unconvertible
     from rl_cli.data.trajectory import to_conversations
 
-    try:
-        return asdict(to_conversations(row.get("messages"), row.get("tools")))
-    except Unconvertible as reason:
-        return {"rejected": str(reason)}
+    return asdict(to_conversations(row.get("messages"), row.get("tools")))
 
 
 def _to_messages(row: dict[str, Any]) -> dict[str, Any]:
-    from rl_cli.data.errors import Unconvertible
     from rl_cli.data.trajectory import from_conversations
 
-    try:
-        tools, messages = from_conversations(row.get("conversations"), row.get("system_messages"))
-    except Unconvertible as reason:
-        return {"rejected": str(reason)}
+    tools, messages = from_conversations(row.get("conversations"), row.get("system_messages"))
     return {"tools": tools, "messages": messages}

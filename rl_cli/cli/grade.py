@@ -14,7 +14,7 @@ from environments.rewards.well_formed import Mark
 from rl_cli.cli.app import single
 from rl_cli.cli.jsonl import convert_lines, print_exactly
 from rl_cli.cli.output import say
-from rl_cli.core.errors import BadUsage
+from rl_cli.core.errors import BadUsage, WorkFailed
 
 if TYPE_CHECKING:
     from environments.rewards.second_opinion import SecondOpinion
@@ -41,10 +41,13 @@ def grade(
     """Grade an answer on standard input against --gold, or a line for each with --jsonl.
 
     Prints {"id", "correct", "extracted", "reason", "format_ok", "seconds"}. A line that cannot be read is
-    reported on stderr with its number and left out; the exit code is then 1. A wrong answer is no failure.
+    reported on stderr with its number and left out; the exit code is then 1. It is also 1 where a line's gold
+    is no number, and 2 where --gold is none. A wrong answer is no failure.
     """
     if jsonl == (gold is not None):
         raise BadUsage("give either --gold, with the answer on standard input, or --jsonl")
+    if gold is not None and not _is_number(gold):
+        raise BadUsage(f"--gold {gold!r} is no number", "give a number, or text with '#### N'")
     counts: Counter[str] = Counter()
     with _opinions(second_opinion) as opinions:
         if gold is not None:
@@ -55,6 +58,14 @@ def grade(
             convert_lines(lambda row: _grade(*_texts(row), mark, opinions, counts))
         finally:
             say(_summary(counts), error=True)
+    if counts["unusable"]:
+        raise WorkFailed(f"{counts['unusable']} golds are no numbers")
+
+
+def _is_number(gold: str) -> bool:
+    from environments.rewards.numbers import read_gold
+
+    return read_gold(gold) is not None
 
 
 def _opinions(wanted: bool) -> Any:

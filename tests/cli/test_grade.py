@@ -36,7 +36,7 @@ def test_grd_08_lines_and_their_summary() -> None:
     ]
     done = grade("--jsonl", text="".join(json.dumps(row) + "\n" for row in rows))
     printed = [json.loads(line) for line in done.stdout.splitlines()]
-    assert done.returncode == 0
+    assert done.returncode == 1  # for the gold that is none
     assert [row["id"] for row in printed] == list("abcde")
     assert [row["correct"] for row in printed] == [True, True, False, False, False]
     assert [row["format_ok"] for row in printed] == [True, False, True, False, False]
@@ -63,6 +63,18 @@ def test_a_bad_line_is_reported_and_passed_over() -> None:
 def test_wrong_usage() -> None:
     for arguments in ([], ["--jsonl", "--gold", "1"], ["--gold", "1", "--mark", "stars"]):
         assert grade(*arguments).returncode == 2
+
+
+def test_a_gold_that_is_no_number() -> None:
+    done = grade("--gold", "abc", text="#### 18")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--gold 'abc' is no number" in done.stderr
+    rows = [{"gold": "abc", "answer": "18"}, {"gold": 18, "answer": "18"}]
+    done = grade("--jsonl", text="\n".join(map(json.dumps, rows)))
+    assert done.returncode == 1
+    assert [json.loads(line)["correct"] for line in done.stdout.splitlines()] == [False, True]
+    assert "1 graded: 1 correct" in done.stderr
+    assert grade("--jsonl", text=json.dumps(rows[1])).returncode == 0
 
 
 def test_a_second_opinion() -> None:

@@ -32,7 +32,7 @@ def line_of(row: dict[str, Any]) -> str:
 @pytest.fixture(scope="module")
 def converted() -> dict[str, dict[str, Any]]:
     done = convert("".join(map(line_of, ROWS)))
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err.count("\n")) == (0, 1)
     assert [row["id"] for row in done.rows()] == [row["id"] for row in ROWS]
     return {row["id"]: row for row in done.rows()}
 
@@ -62,6 +62,7 @@ def test_a_bad_line_is_named_and_the_others_are_converted() -> None:
     assert done.code == 1
     assert [line.partition(":")[0] for line in done.err.splitlines()] == [
         *(f"line {n}" for n in range(3, 8)),
+        "2 converted, 0 rejected",
         "error",
     ]
 
@@ -73,7 +74,9 @@ def test_what_cannot_be_converted_says_why() -> None:
     done = convert(
         "".join(json.dumps({"id": n, "messages": messages}) + "\n" for n, messages in enumerate(rows))
     )
-    assert done.code == 0
+    assert (done.code, done.err) == (0, "0 converted, 7 rejected\n")
+    back = convert(done.out, "--reverse")
+    assert (back.code, back.rows()) == (0, done.rows())
     assert [row["rejected"] for row in done.rows()] == [
         "no messages",
         "no messages",
@@ -83,6 +86,33 @@ def test_what_cannot_be_converted_says_why() -> None:
         "a result for the call 'b2', which was not made before",
         "tool_calls is no list",
     ]
+
+
+def test_other_fields_of_a_line_are_kept_both_ways() -> None:
+    others = {"reward": 0.5, "source": {"run": "a"}, "from": "x"}
+    good = {"id": 1, "tools": [], "messages": [{"role": "user", "content": "hi"}], **others}
+    done = convert(json.dumps(good) + "\n" + json.dumps({"id": 2, "messages": 3, **others}))
+    assert [{**row, **others} for row in done.rows()] == done.rows()
+    assert done.err == "1 converted, 1 rejected\n"
+    back = convert(done.out, "--reverse")
+    assert back.rows()[0] == good
+    assert back.rows()[1] == {
+        "id": 2,
+        "rejected": "no messages",
+        **others,
+    }
+
+
+def test_a_field_with_the_name_of_one_of_ours_is_named() -> None:
+    messages = [{"role": "user", "content": "hi"}]
+    keys = ["conversations", "tool_stats", "reasoning", "completed", "marks", "rejected"]
+    done = convert("".join(json.dumps({"messages": messages, key: 1}) + "\n" for key in keys))
+    assert done.err == "0 converted, 6 rejected\n"
+    for key, row in zip(keys, done.rows(), strict=True):
+        assert repr(key) in row["rejected"]
+    turns = [{"from": "human", "value": "hi"}]
+    (row,) = convert(json.dumps({"conversations": turns, "tools": []}), "--reverse").rows()
+    assert "'tools'" in row["rejected"]
 
 
 def test_without_jsonl_it_says_what_to_do() -> None:
