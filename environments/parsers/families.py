@@ -33,6 +33,7 @@ SEED_THINKING = (Thinking("<seed:think>", "</seed:think>"), THINK)
 HERMES = TaggedJson(("<tool_call>",), "</tool_call>")
 LONGCAT = TaggedJson(("<longcat_tool_call>",), "</longcat_tool_call>")
 INTERNLM = TaggedJson(("<|action_start|>",), "<|action_end|>", "<|plugin|>", arguments="parameters")
+PHI4_MINI = TaggedJson(("functools", "<|tool_call|>"), as_list=True, gap="", may_close="<|/tool_call|>")
 DSML_V32 = InvokeXml("<｜DSML｜function_calls>", "</｜DSML｜function_calls>", "｜DSML｜", typed=True)
 DSML_V4 = InvokeXml("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>", "｜DSML｜", typed=True)
 STEP3 = InvokeXml(
@@ -54,7 +55,7 @@ _FAMILIES = (
     Family("ernie45", HERMES, stop_tokens=("</s>", *CHATML)),
     Family("internlm", INTERNLM, stop_tokens=("</s>", *CHATML)),
     Family("hunyuan_a13b", TaggedJson(("<tool_calls>",), "</tool_calls>", as_list=True, gap="")),
-    Family("phi4_mini", TaggedJson(("functools",), as_list=True, gap=""), stop_tokens=("<|end|>",)),
+    Family("phi4_mini", PHI4_MINI, stop_tokens=("<|end|>",)),
     Family("xlam", BareList(), stop_tokens=(*CHATML, *LLAMA)),
     Family("llama", LlamaJson(), stop_tokens=LLAMA),
     Family("llama_pythonic", Llama(), stop_tokens=LLAMA),

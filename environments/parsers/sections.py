@@ -28,11 +28,17 @@ class Section(Grammar):
 
     @property
     def openers(self) -> Sequence[str]:
-        return (self.begin, self.call_begin)
+        return (*(begin for begin, _ in self._sections), self.call_begin)
+
+    @property
+    def _sections(self) -> Sequence[tuple[str, str]]:
+        """The marks around a section: those that are written, and others that are read."""
+        return ((self.begin, self.end),)
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader, begun, good = context.reader, False, False
-        if opener == self.begin:
+        ends = tuple(end for _, end in self._sections)
+        if opener != self.call_begin:
             reader.at += len(opener)
         after = reader.position
         while True:
@@ -48,10 +54,10 @@ class Section(Grammar):
                 good = True
             except Broken as broken:
                 if broken.resume is None:
-                    yield from skip_broken(context, (self.call_begin, self.call_end, self.end))
+                    yield from skip_broken(context, (self.call_begin, self.call_end, *ends))
                     yield from reader.accept(self.call_end)
                 context.give_up(broken)
-        if (yield from reader.accept(self.end)):
+        if (yield from reader.accept_any(ends)):
             if good:
                 context.passed()
             after = reader.position
@@ -145,8 +151,13 @@ class KimiK2(Section):
     call_begin: str = "<|tool_call_begin|>"
     call_end: str = "<|tool_call_end|>"
     ARGUMENTS = "<|tool_call_argument_begin|>"
+    SINGULAR = ("<|tool_call_section_begin|>", "<|tool_call_section_end|>")
     _ID = re.compile(r"(?:functions\.)?([\w.\-/]*?[^\d\W][\w.\-/]*):(\d+)")
     _LOOSE = re.compile(r"functions[._:]?(.+?)(?:[:._]?\d+)?")
+
+    @property
+    def _sections(self) -> Sequence[tuple[str, str]]:
+        return ((self.begin, self.end), self.SINGULAR)
 
     def _call(self, context: Context) -> Step[None]:
         reader, out = context.reader, context.out

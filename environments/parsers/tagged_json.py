@@ -18,6 +18,7 @@ class TaggedJson(Grammar):
     Args:
         marks: Any of them opens a call; the first is written.
         closer: Empty where the grammar has none.
+        may_close: A mark that may follow the calls of a grammar without a closer; it is not written.
         second: A mark that follows the opener.
         as_list: All calls are written into one array.
         arguments: The key of the arguments, where calls are written.
@@ -30,13 +31,14 @@ class TaggedJson(Grammar):
     as_list: bool = False
     arguments: str = "arguments"
     gap: str = "\n"
+    may_close: str = ""
 
     @property
     def openers(self) -> Sequence[str]:
         return self.marks
 
     def read(self, opener: str, context: Context) -> Step[None]:
-        reader = context.reader
+        reader, closers = context.reader, [mark for mark in (self.closer, self.may_close) if mark]
         reader.at += len(opener)
         yield from reader.space()
         if self.second:
@@ -49,14 +51,18 @@ class TaggedJson(Grammar):
             yield from read_calls(context)
             yield from self._close(context)
         except Broken as broken:
-            yield from skip_broken(context, [*self.marks, *filter(None, [self.closer])])
-            if self.closer:
-                yield from reader.accept(self.closer)
+            yield from skip_broken(context, [*self.marks, *closers])
+            yield from reader.accept_any(closers)
             raise Broken(broken.reason) from None
         context.passed()
 
     def _close(self, context: Context) -> Step[None]:
         reader = context.reader
+        if self.may_close:
+            after = reader.position
+            yield from reader.space()
+            if not (yield from reader.accept(self.may_close)):
+                reader.go_to(after)
         if not self.closer:
             return
         yield from reader.space()
