@@ -130,6 +130,10 @@ _MODELS = (
 )
 
 
+_WITHOUT_SUFFIX = ("mistral_v11",)
+"""Names of variants that are the family itself."""
+
+
 def parser_for(model_name: str) -> Family | None:
     """The family of a model, told by its name; None where the name tells nothing.
 
@@ -141,12 +145,17 @@ def parser_for(model_name: str) -> Family | None:
 
 
 def family_of(name: str, variant: str = "") -> Family:
-    """A family by its own name, or by name and variant: llama `pythonic`, mistral `pre_v11`.
+    """A family by its own name, or by name and variant: llama `pythonic`, mistral `pre_v11` or `v11`.
 
     Raises:
-        LookupError: There is none; its text names the nearest ones.
+        LookupError: There is none; its text names the nearest ones, or the variants.
     """
-    found = FAMILIES.get(f"{name}_{variant}") or FAMILIES.get(name)
+    found = FAMILIES.get(name)
+    if found and variant and f"{name}_{variant}" not in _WITHOUT_SUFFIX:
+        found = FAMILIES.get(f"{name}_{variant}")
+        if found is None:
+            known = [other.removeprefix(f"{name}_") for other in FAMILIES if other.startswith(f"{name}_")]
+            raise LookupError(f"no variant {variant!r} of {name}: {', '.join(known) or 'it has none'}")
     if found is None:
         nearest = difflib.get_close_matches(name, FAMILIES, 3) or sorted(FAMILIES)
         raise LookupError(f"no family {name!r}: {', '.join(nearest)}")

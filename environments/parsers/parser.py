@@ -23,8 +23,8 @@ from environments.parsers.json_value import strict_json
 from environments.parsers.output import Output
 from environments.parsers.reader import Broken, Reader, Step, finish
 
-Tools = Iterable[Mapping[str, Any]]
-"""OpenAI tool definitions: `{"type": "function", "function": {"name", "parameters"}}`, or the inner part."""
+Tools = Iterable[Mapping[str, Any] | str]
+"""OpenAI tools: `{"type": "function", "function": {"name", "parameters"}}`, the inner part, or names."""
 
 QUOTES = "`'\"("
 BEFORE_A_MENTION = " \t" + QUOTES
@@ -96,8 +96,11 @@ class StreamParser:
         """What the next piece of the text tells.
 
         Raises:
+            TypeError: It is no text.
             ValueError: The text was ended.
         """
+        if not isinstance(piece, str):
+            raise TypeError(f"what a model wrote must be str, not {type(piece).__name__}")
         if self._reader.ended:
             raise ValueError("the text of this parser has ended: make a new one for the next turn")
         if piece:
@@ -237,8 +240,11 @@ def _strict(call: ParsedCall) -> ParsedCall:
 
 def schemas(tools: Tools | None) -> dict[str, Mapping[str, Any]]:
     """The schema of the parameters of each tool, by name; what is no definition is left out."""
-    found = {}
+    found: dict[str, Mapping[str, Any]] = {}
     for tool in tools or ():
+        if isinstance(tool, str):
+            found[tool] = {}
+            continue
         function = tool.get("function", tool) if isinstance(tool, Mapping) else None
         if isinstance(function, Mapping) and isinstance(function.get("name"), str):
             parameters = function.get("parameters")

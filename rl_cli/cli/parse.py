@@ -39,6 +39,7 @@ def parse(
     stream: Annotated[
         bool, typer.Option("--stream", help="Print what is found as the text comes; last, the result.")
     ] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the families, and read nothing.")] = False,
     in_reasoning: Annotated[
         bool, typer.Option("--in-reasoning", help="The prompt has opened a block of reasoning.")
     ] = False,
@@ -54,6 +55,11 @@ def parse(
 
     It is printed as it was written: nothing in it is masked.
     """
+    if listed:
+        from environments.parsers.families import FAMILIES
+
+        print("\n".join(FAMILIES))
+        return
     if jsonl and (family or variant or model or tools or stream or in_reasoning):
         raise BadUsage("--jsonl goes with no other option", "each line has its own family and tools")
     if jsonl:
@@ -97,7 +103,10 @@ def _family(name: str, variant: str = "", model: str = "") -> Family:
     from environments.parsers.families import FAMILIES, family_of, parser_for
 
     if bool(name) == bool(model):
-        raise BadUsage("name the family of the model that wrote the text", "either --family or --model")
+        raise BadUsage(
+            "name the family of the model that wrote the text",
+            "either --family or --model; --list lists them",
+        )
     if model:
         found = parser_for(model)
         if found is None:
@@ -105,7 +114,9 @@ def _family(name: str, variant: str = "", model: str = "") -> Family:
         return found
     try:
         return family_of(name, variant)
-    except LookupError:
+    except LookupError as error:
+        if name in FAMILIES:
+            raise BadUsage(str(error)) from None
         raise BadUsage(f"unknown family '{name}'", did_you_mean(name, list(FAMILIES))) from None
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from environments.parsers.families import FAMILIES
 from tests.e2e.cli import Outcome, command
 
 STEPS = {"type": "object", "properties": {"steps": {"type": "integer"}}}
@@ -91,6 +92,8 @@ def test_arguments_follow_the_schemas_of_the_tools_that_were_offered(tmp_path: P
     ("options", "words"),
     [
         (("--family", "hermez"), "unknown family 'hermez' (did you mean hermes?)"),
+        (("--family", "hermes", "--variant", "x"), "no variant 'x' of hermes: it has none"),
+        (("--family", "mistral", "--variant", "x"), "no variant 'x' of mistral: pre_v11"),
         (("--model", "a-model-of-mine"), "'a-model-of-mine' tells no family of models (name the family"),
         ((), "either --family or --model"),
         (("--family", "hermes", "--model", "qwen3"), "either --family or --model"),
@@ -106,6 +109,18 @@ def test_bad_usage_is_one_line(tmp_path: Path, options: tuple[str, ...], words: 
     done = parse("text", *options, cwd=tmp_path)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert words in done.err
+
+
+def test_the_families_are_listed() -> None:
+    done = parse("", "--list")
+    assert (done.code, done.out.split()) == (0, list(FAMILIES))
+
+
+def test_tools_may_be_names_alone(tmp_path: Path) -> None:
+    (tmp_path / "tools.json").write_text('["move"]')
+    text = 'See {"name": "fly", "parameters": {}} and {"name": "move", "parameters": {}}'
+    row = found(text, "--family", "llama", "--tools", "tools.json", cwd=tmp_path)
+    assert [call["name"] for call in row["tool_calls"]] == ["move"]
 
 
 def test_a_stream_is_told_while_it_comes_and_ends_with_the_whole() -> None:

@@ -51,5 +51,7 @@ def test_a_name_that_tells_nothing_has_no_family() -> None:
 def test_a_family_by_name_and_variant() -> None:
     assert family_of("llama", "pythonic").name == "llama_pythonic"
     assert family_of("mistral", "v11").name == "mistral"
+    with pytest.raises(LookupError, match="no variant 'x' of llama: pythonic"):
+        family_of("llama", "x")
     with pytest.raises(LookupError, match="hermes"):
         family_of("hermis")

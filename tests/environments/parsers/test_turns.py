@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 import pytest
 
@@ -152,3 +153,9 @@ def test_a_call_deep_in_the_stack_is_read() -> None:
         return HERMES.parse(f"<tool_call>{text}</tool_call>").tool_calls[0].arguments
 
     assert deeper(600) == '{"x": 1}'
+
+
+@pytest.mark.parametrize("text", [None, b"text", b"", 5])
+def test_what_is_no_text_is_a_type_error(text: Any) -> None:
+    with pytest.raises(TypeError, match="must be str, not"):
+        HERMES.parse(text)
