@@ -45,13 +45,16 @@ _RETRACTION = re.compile(
     re.I,
 )
 _TAKEN_BACK = re.compile(
-    r"(?:^|[.!?,;:…(\n—-])[\s*_\"]{0,4}(?:(?:no|oh|ah|but|hm+)\b[\s,.!…-]{0,4}){0,2}"
-    r"(?:wait\b(?=\s*[,.!:;…—-]|\s+(?:no|that|this|it|I)\b)|correction\b|oops\b|scratch that\b"
+    r"(?:^|[.!?,;:…。(\n—-])[\s*_\"]{0,4}(?:(?:no|oh|ah|but|hm+)\b[\s,.!…-]{0,4}){0,2}"
+    r"(?:wait\b(?=\s*[,.!:;…—-]|\s+(?:no|that|this|it|I)\b)|correction\b|oops\b|(?:scratch|strike) that\b"
+    r"|hold on\b|let me correct\b|(?:等等|不对)"
     r"|on second thoughts?\b|my (?:mistake|bad|error)\b"
     r"|(?:actually|sorry)\b[\s,:]{1,3}(?=-?[$€£]?\d[\d.,]{0,30}(?:\s[a-z]{1,20})?[.!]?\s{0,3}(?:\n|\Z)))"
-    r"|\b(?:that|this|it|which|answer|result)(?:'s|\s(?:is|was))\s(?:wrong|incorrect|not (?:right|correct))\b"
+    r"|\b(?:that|this|it|which|answer|result)(?:'s|\s(?:is|was))\s"
+    r"(?:wrong|incorrect|a mistake|not (?:right|correct))\b"
     r"|\bno,?\swait\s?[,.!:;…—-]"
-    r"|\bI\s(?:was wrong|made an?\s(?:\w{1,20}\s)?(?:mistake|error)|mis(?:calculated|counted|read|took))\b",
+    r"|\bI\s(?:was wrong|(?:need|have) to correct"
+    r"|made an?\s(?:\w{1,20}\s)?(?:mistake|error)|mis(?:calculated|counted|read|took))\b",
     re.I,
 )
 _CONFIRMED = re.compile(

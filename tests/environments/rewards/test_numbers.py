@@ -239,6 +239,10 @@ RETRACTIONS = [
     "\nOops, I made a small mistake. That makes {} in all.",
     "\nHmm, no, scratch that: {}",
     "\nActually, {} apples.",
+    "\nHold on, it should be {}.",
+    "\nLet me correct that: {}",
+    "\nThat was a mistake. The total is {}.",
+    "\n等等，不对，应该是{}。",
 ]
 
 
