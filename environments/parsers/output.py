@@ -13,6 +13,7 @@ from environments.parsers.events import (
     ReasoningDelta,
     Restarted,
 )
+from environments.parsers.reader import Broken
 
 
 class _Text:
@@ -76,6 +77,9 @@ class Output:
             self.events.append(ReasoningDelta(told))
 
     def start_call(self, name: str, id: str = "") -> None:
+        """Raises Broken where the name is empty."""
+        if not name.strip():
+            raise Broken("the call has no name")
         self._name, self._id = name, id
         self.events.append(CallStarted(len(self.calls), name))
 

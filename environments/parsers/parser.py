@@ -142,7 +142,12 @@ class StreamParser:
             if mark in thinking and (after_block or self._line_begins()):
                 seen_block = after_block = True
                 yield from self._block(thinking[mark])
-            elif mark in closers and not seen_block and (yield from self._stands_alone(mark)):
+            # Calls before a closing tag are drafts, wherever it stands.
+            elif (
+                mark in closers
+                and not seen_block
+                and (self._out.calls or (yield from self._stands_alone(mark)))
+            ):
                 seen_block = after_block = True
                 self._all_was_reasoning(mark)
             elif mark in family.stop_tokens:

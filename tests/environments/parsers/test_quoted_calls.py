@@ -57,3 +57,23 @@ def test_agt_28_a_line_that_closes_a_function_in_a_file_does_not_end_the_value()
 def test_the_call_after_one_that_has_lost_a_quote_is_read() -> None:
     text = '<tool_call>{"name": "a}</tool_call>\n<tool_call>{"name": "wipe", "arguments": {}}</tool_call>'
     assert [call.name for call in FAMILIES["hermes"].parse(text, TOOLS).tool_calls] == ["wipe"]
+
+
+def test_agt_26_calls_before_a_lone_closing_tag_are_drafts() -> None:
+    call = '<tool_call>{{"name": "{}", "arguments": {{}}}}</tool_call>'.format
+    parsed = FAMILIES["qwen"].parse(f"I shall call {call('wipe')} </think> {call('write')}")
+    assert [one.name for one in parsed.tool_calls] == ["write"]
+
+
+@pytest.mark.parametrize(
+    ("family", "text"),
+    [
+        ("gpt_oss", "<|channel|>commentary to=functions. <|message|>{}<|call|>"),
+        (
+            "kimi_k2",
+            "<|tool_calls_section_begin|><|tool_call_begin|>functions.<|tool_call_argument_begin|>{}<|tool_call_end|>",
+        ),
+    ],
+)
+def test_a_call_without_a_name_is_none(family: str, text: str) -> None:
+    assert FAMILIES[family].parse(text, TOOLS).tool_calls == []
