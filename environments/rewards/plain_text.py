@@ -32,7 +32,7 @@ _LATEX_STYLE = re.compile(
     r"|displaystyle|left|right|[bB]igg?[lr]?|[lL]arge|LARGE|huge|quad|qquad|bf|rm|it|(?:long)?[rR]ightarrow"
     r"|implies|therefore|textcolor\s*\{\w{1,20}\}|color\s*\{\w{1,20}\})(?![A-Za-z])\*?"
 )
-_ARGUMENT = r"\s*(?:\{{\s*({0}[^{{}}]*)\}}|(\d))"
+_ARGUMENT = r"\s*+(?:\{{\s*+({0}[^{{}}]*+)\}}|(\d))"
 _FRACTION = re.compile(r"\\[dtc]?frac" + _ARGUMENT.format("") + _ARGUMENT.format(""))
 _DEGREES = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ)")
 _EXPONENT_OF_UNIT = re.compile(r"(?<=[A-Za-z])([\s})]{0,3})\^\s?(?:\{-?\d{1,3}\}|-?\d{1,3})")

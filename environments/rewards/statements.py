@@ -24,7 +24,7 @@ class Box:
 
 
 _BRACE = re.compile(r"\\(?:f?boxed|fbox)\s*\{|\\[{}]|[{}]")
-_BETWEEN_BOXES = re.compile(r"[\s$\\,;{}.()]*(?:or|and|to|vs\.?|或|和|或者|&|,)[\s$\\,;{}.()]*", re.I)
+_BETWEEN_BOXES = re.compile(r"[\s$\\;{}.()]*+(?:or|and|to|vs\.?|或|和|或者|&|,)[\s$\\,;{}.()]*+", re.I)
 _ANSWER_TAG = re.compile(r"<answer>", re.I)
 _ANSWER_TAG_END = re.compile(r"</answer>", re.I)
 _HEADING = re.compile(r"\s*(?:(?:step|part|case|section|problem|question)\b|\d{1,2}[.):]\s+[^\d\s])", re.I)
@@ -257,7 +257,7 @@ def _from_last_sentence(text: str) -> Quantity | None:
                 raise Refused("it says that there is no answer")
             if digit.search(sentence):
                 return last_quantity(sentence)
-    if words := re.fullmatch(r"[\s*$\"]*([A-Za-z\u4e00-\u9fff -]{2,80})[\s*.。!$\"]*", text):
+    if words := re.fullmatch(r"[\s*$\"]*+([A-Za-z\u4e00-\u9fff -]{2,80}+)[\s*.。!$\"]*+", text):
         converted = plain(words_to_digits(words[1].strip()))
         return first_quantity(converted) if re.fullmatch(r"-?\d+(?:/\d+)?( percent)?", converted) else None
     return None

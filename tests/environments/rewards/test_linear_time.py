@@ -28,6 +28,9 @@ HOSTILE: dict[str, Callable[[int], str]] = {
     "digits in a box": lambda n: "\\boxed{" + "9" * n + "}",
     "nested powers": lambda n: "\\boxed{" + "9^{" * (n // 4) + "9" + "}" * (n // 4) + "}",
     "nested boxes": lambda n: "\\boxed{" * (n // 8) + "18" + "}" * (n // 8),
+    "spaces before a sign": lambda n: " " * n + "=",
+    "spaces in a fraction": lambda n: "\\frac{" + " " * n,
+    "commas between boxes": lambda n: "\\boxed{1}" + "," * n + "x\\boxed{2}",
     "spaces around": lambda n: " " * n + "1" + " " * n,
     "a long way to a mark": lambda n: "#### 18\n" + "and so on. " * (n // 11),
 }
