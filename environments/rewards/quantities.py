@@ -61,7 +61,9 @@ _JOIN = (
     r"|或者|或|和|至|到|还是|[-~+*×÷/,;&|^]|:(?=\S)|(?<=\s):)"
 )
 _SEVERAL = re.compile(
-    rf"[\s(]*{_JOIN}\s*(?:or\s|maybe\s|perhaps\s|possibly\s|even\s|about\s|\()?\s*-?{_CURRENCY}?-?\.?\d", re.I
+    rf"(?:[\s(]*{_JOIN}\s*(?:or\s|maybe\s|perhaps\s|possibly\s|even\s|about\s|\()?\s*-?|\s+|,\s*[A-Za-z]\s*=\s*-?)"
+    rf"{_CURRENCY}?-?\.?\d",
+    re.I,
 )
 _SEVERAL_WITH_UNITS = re.compile(
     rf"(?:\s*[A-Za-z°%'\u4e00-\u9fff]{{1,15}}){{0,2}}\s*(?:\band|\bor|\bto|-|和|到|至)\s*{_CURRENCY}?\d", re.I
@@ -75,8 +77,15 @@ _HEDGE = re.compile(
 _OR = re.compile(r"[^\d\n]{0,20}?(?:\bor\b|或)[^\d\n]{0,12}?(?=-?\.?\d)", re.I)
 _FORMULA_AFTER = re.compile(
     r"\s*(?:\^|\\[A-Za-z]|[π√∞]|(?:pi|squared|cubed|factorial)\b)|[xyzn](?![A-Za-z0-9])|\(\d"
+    r"|\s+(?:plus|minus|times|divided by|mod)\s+\S*\d"
 )
 _FORMULA_BEFORE = re.compile(r"(?:\\[A-Za-z]+|[√±*×÷^/]|[-+]\s*\(+|[\d)%}]\s*[-+])\s*\(?\s*$")
+_UNKNOWN_BEFORE = re.compile(
+    r"(?:(?<![A-Za-z])[A-Za-z]\s*[-+]|(?:\d\s*[A-Za-z]|(?<![A-Za-z])[A-Za-z]\s*\^\s*\d+)\s*="
+    r"|\b(?:half of|twice))\s*$",
+    re.I,
+)
+"""A term with an unknown, as in x - 18 and 2x = 18, or a multiple."""
 _OPERAND_BEFORE = re.compile(r"(?:[\d)]|(?<![A-Za-z])[B-Zb-z])\s*$")
 _MAYBE_BEFORE = re.compile(
     r"\b(?:(?:could|might|may) (?:also )?be|maybe|perhaps|possibly|alternatively,?)\s*$", re.I
@@ -147,7 +156,7 @@ def _checked(text: str, number: re.Match[str], comma_is_point: bool) -> Quantity
         text[max(0, number.start() - 40) : number.start()],
         text[number.end() : number.end() + 120],
     )
-    if _FORMULA_AFTER.match(after) or _FORMULA_BEFORE.search(before):
+    if _FORMULA_AFTER.match(after) or _FORMULA_BEFORE.search(before) or _UNKNOWN_BEFORE.search(before):
         raise Refused("a calculation, a power or a formula is not evaluated")
     if number["sign"] and _OPERAND_BEFORE.search(before):
         raise Refused("several values, or a calculation")

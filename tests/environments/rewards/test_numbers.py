@@ -301,3 +301,19 @@ def test_a_gold_may_be_a_number() -> None:
     assert read_gold(-5) == -5
     for gold in (float("nan"), float("inf"), 10**5000):
         assert grade_number(gold, "#### 18").reason == NO_GOLD
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "\\boxed{x - 18}",
+        "\\boxed{2x = 18}",
+        "\\boxed{18 19 20}",
+        "#### 18 19 20",
+        "\\boxed{x = 18, y = 19}",
+        "The answer is 18 plus 5.",
+        "The answer is half of 18.",
+    ],
+)
+def test_a_term_or_a_row_of_numbers_is_no_number(answer: str) -> None:
+    assert not grade_number("18", answer).correct
