@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from prompts.loader import render
+from rl_cli.core.cuts import one_line
 from rl_cli.core.json_text import repair_surrogates, to_json
 from rl_cli.core.messages import Message, system, user
 from rl_cli.data.canonical import canonical
@@ -111,6 +112,10 @@ def from_conversations(
         except (ValueError, RecursionError) as error:
             raise Unconvertible(f"turn {number}: {error}") from None
     for at, content in map(_read_system, _listed(system_messages)):
+        if not 0 <= at <= len(messages):
+            raise Unconvertible(
+                f"a system message stands at {one_line(str(at), 20)} of {len(messages)} messages"
+            )
         messages.insert(at, system(content))
     return tools, messages
 

@@ -140,3 +140,11 @@ import resource, subprocess, sys
 subprocess.run(["sh", "-c", sys.argv[1]], check=True)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """
+
+
+def test_a_system_message_that_stands_nowhere_is_rejected_and_the_rest_goes_on() -> None:
+    turns = [{"from": "human", "value": "x"}, {"from": "gpt", "value": "<think>\n</think>\ny"}]
+    placed = [[{"at": at, "content": "s"}] for at in (10**30, -5, 0)]
+    rows = [{"id": 1, "conversations": turns, "system_messages": said} for said in placed]
+    done = convert("".join(json.dumps(row) + "\n" for row in rows), "--reverse")
+    assert ["rejected" in row for row in done.rows()] == [True, True, False]
