@@ -18,7 +18,7 @@ from typing import Any, TextIO, cast
 from rl_cli.core import secret_search
 from rl_cli.core.json_text import plain, to_json
 from rl_cli.core.secret_patterns import is_secret_field
-from rl_cli.core.secret_search import CONTEXT, LONGEST_HELD, Span, settled, spans_of
+from rl_cli.core.secret_search import CONTEXT, LONGEST_HELD, MASK, Span, settled, spans_of
 from rl_cli.core.secret_values import SHORTEST
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
     "remember",
 ]
 
-MASK = "[redacted]"
 _HARMLESS = frozenset({int, float, bool, type(None)})
 _PLAIN = _HARMLESS | {str}
 

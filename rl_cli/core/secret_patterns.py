@@ -18,7 +18,9 @@ from typing import Literal
 START = r"(?:(?<![A-Za-z0-9])(?<!\[redacted\])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=[0-9;\[]m))"
 _QUOTE = r"""(?:\\{0,3}["'])"""
 _GIVEN = rf"(?:(?P<json>{_QUOTE})\s{{0,4}}(?:=>|[:=])\s{{0,4}}|\s{{0,4}}(?::=|=>|[:=])\s{{0,4}})"
-_QUOTED = r"""[^\s"'\\\[\]]"""
+VEIL = "\0"
+"""Stands, character by character, for what is masked already."""
+_QUOTED = rf"""[^\s"'\\\[\]{VEIL}]"""
 _BARE = r"[\w.+/~!@#$%^*?-]{1,200}+"
 _STRONG = r"(?:(?:api|access|private|secret)[_-]?key|passw(?:or)?d|passphrase|pwd|secret)"
 _WEAK = r"(?:token|credentials?|auth)"
@@ -170,7 +172,7 @@ def _key_file() -> Rule:
 
 def _assignment() -> Rule:
     name = rf"(?i:(?P<strong>{_STRONG})|{_WEAK})"
-    bare = rf"(?P<bare>{_BARE}(?:[=:]{_BARE}){{0,3}}+={{0,2}}+)(?![(\[])"
+    bare = rf"(?P<bare>{_BARE}(?:[=:]{_BARE}){{0,3}}+={{0,2}}+)(?!\(|\[(?!redacted\]))"
     return Rule(
         ("api", "access", "private", "passw", "passphrase", "pwd", "secret", "token", "credential", "auth"),
         rf"{name}{_GIVEN}(?:{_QUOTE}(?P<quoted>{_QUOTED}{{6,}}+)(?=[\"'\\])|{bare})",
@@ -234,3 +236,5 @@ RULES = (
     _netrc(),
     _address(),
 )
+NAMED = tuple(rule for rule in RULES if rule.fold)
+"""Those that know a secret by the name before it; where it ends, another one may say."""

@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
-from rl_cli.core.secret_patterns import RULES, START, Rule
+from rl_cli.core.secret_patterns import NAMED, RULES, START, VEIL, Rule
 from rl_cli.core.secret_values import SHORTEST, all_forms, is_telling, secrets_of
 
 LONGEST_HELD = 4096
 """Characters of an unfinished secret at most; a private key of 4,096 bits takes 3,300."""
+MASK = "[redacted]"
 CONTEXT = 160
 """Characters before a place that may decide what stands there."""
 _WRAP = r"(?<=[A-Za-z0-9+/_-]{60})(?:\r?\n|(?:\\r)?\\n|(?:\r|\\|\\r\\?)\Z)"
@@ -132,13 +133,13 @@ def spans_of(text: str) -> list[Span]:
     found = [span for needle in values.plain if needle in text for span in _everywhere(text, needle)]
     if values.encoded:
         found += _encoded_spans(text, values.encoded)
-    folded = _fold(text)
-    for rule in RULES:
-        searched = folded if rule.fold else text
-        for marker in rule.markers:
-            if marker in searched:
-                found += _rule_spans(text, searched, marker, rule)
-    return _joined(text, sorted(found)) if found else found
+    found += _looks(text, RULES)
+    if not found:
+        return found
+    spans = _joined(text, sorted(found))
+    while more := _looks(_veiled(text, spans), NAMED):  # a secret may have hidden where a value ends
+        spans = _joined(text, sorted([*spans, *more]))
+    return spans
 
 
 def settled(text: str, first: int, at_once: bool = False) -> int:
@@ -203,6 +204,26 @@ def _encoded_start(text: str, starts: Prefixes, first: int) -> int:
     return at
 
 
+def _looks(text: str, rules: Iterable[Rule]) -> list[Span]:
+    folded = _fold(text)
+    spans = []
+    for rule in rules:
+        searched = folded if rule.fold else text
+        for marker in rule.markers:
+            if marker in searched:
+                spans += _rule_spans(text, searched, marker, rule)
+    return spans
+
+
+def _veiled(text: str, spans: list[Span]) -> str:
+    """`text` with each span as so many `VEIL`s, which say what a mask there would say."""
+    parts, at = [], 0
+    for first, last in spans:
+        parts += [text[at:first], VEIL * (last - first)]
+        at = last
+    return "".join([*parts, text[at:]])
+
+
 def _rule_spans(text: str, searched: str, marker: str, rule: Rule) -> list[Span]:
     spans = []
     at = searched.find(marker)
@@ -227,7 +248,7 @@ def _joined(text: str, spans: list[Span]) -> list[Span]:
         if first and text[first - 1] == "\\" and _is_escaped(text, first):
             first -= 1
         if text[last - 1] == "\\" and _is_escaped(text, last):
-            last = min(last + 1, len(text))
+            last = min(last + (len(MASK) if text.startswith(MASK, last) else 1), len(text))
         if joined and first < joined[-1][1]:
             joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
         else:

@@ -61,6 +61,7 @@ LOOKS = {
     "?access_token=a1b2c3d4e5f6a7b8&x=1": "a1b2c3d4e5f6a7b8",
     "postgres://me:s3cr3t@db.example.org/x": "s3cr3t",
     "https://me:p@ss@example.org/": "p@ss",
+    "password=hunter22https://me:pw12@host/x[redacted]": "hunter22",
     "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIE\n-----END RSA PRIVATE KEY-----": "MIIE",
     "-----BEGIN PRIVATE KEY-----\\nMIIE\\n-----END PRIVATE KEY-----": "MIIE",
     "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\nthe rest was cut": "b3BlbnNzaC1rZXk",

@@ -173,7 +173,7 @@ ROWS = {
     # The directory.
     "moved": Row(FAMILY, K.move_while_it_runs, "failed", "its directory was moved from"),
     "moved, lost": Row(GOES_ON, K.move_a_lost_one, "lost", "left no exit file"),
-    "moved, over": Row([steps(3)], K.move_after_the_end, "finished", "played to its end"),
+    "moved, over": Row([steps(3)], K.move_after_the_end, "finished", "played to its end", at=""),
     "deleted": Row(FAMILY, K.delete_while_it_runs, "lost", "this is a copy of"),
     "deleted, with W&B": Row(GOES_ON, K.delete_while_it_runs, "lost", "this is a copy of", wandb="offline"),
     "home removed": Row(FAMILY, K.remove_the_home_while_it_runs, "lost", "this is a copy of"),
