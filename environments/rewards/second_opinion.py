@@ -1,7 +1,8 @@
 """A third party's verdict on an answer, from processes that are killed when they take too long.
 
 math-verify is an optional extra. It is never the grader: a hostile text costs it gigabytes and minutes, and
-its verdicts change with its version. Usable from any thread.
+its verdicts change with its version. Usable from any thread. The processes end with this one, however it
+ends: at once where they are idle, else when the time for the answer is over.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from rl_cli.core.errors import WorkFailed
 from rl_cli.core.extras import require_extra
 from rl_cli.core.processes import python_module
 
+WORKER = "environments.rewards.second_opinion_worker"
 START_LIMIT_S = 120.0
 """For the imports of a worker, which are not the answer's fault."""
 LONGEST_TEXT = 20_000
@@ -34,8 +36,7 @@ class SecondOpinion:
 
     def __init__(self, workers: int = 1, limit_s: float = 5.0) -> None:
         require_extra("math")
-        self.limit_s = limit_s
-        self._workers = [_Worker() for _ in range(workers)]
+        self._workers = [_Worker(limit_s) for _ in range(workers)]
         self._idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
         for worker in self._workers:
             self._idle.put(worker)
@@ -61,7 +62,7 @@ class SecondOpinion:
         request = {"gold": gold.rsplit("####", 1)[-1].strip(), "answer": answer[-LONGEST_TEXT:]}
         worker = self._idle.get()
         try:
-            return worker.ask(request, self.limit_s)
+            return worker.ask(request)
         finally:
             self._idle.put(worker)
 
@@ -69,7 +70,8 @@ class SecondOpinion:
 class _Worker:
     """One child process, started again after a kill; used by one thread at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
         self._lock = threading.Lock()
         self._process = self._start()
         self._ready = False
@@ -84,7 +86,7 @@ class _Worker:
             if pipe:
                 pipe.close()
 
-    def ask(self, request: dict[str, str], limit_s: float) -> bool | None:
+    def ask(self, request: dict[str, str]) -> bool | None:
         with self._lock:
             if not self._ready:
                 if self._line(START_LIMIT_S) is None:
@@ -94,7 +96,7 @@ class _Worker:
             try:
                 self._process.stdin.write(json.dumps(request).encode() + b"\n")
                 self._process.stdin.flush()
-                line = self._line(limit_s)
+                line = self._line(self._limit_s)
             except BrokenPipeError:  # it ran out of memory
                 line = None
             if line is not None:
@@ -118,7 +120,7 @@ class _Worker:
 
     def _start(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            python_module("environments.rewards.second_opinion_worker"),
+            python_module(WORKER, str(START_LIMIT_S), str(self._limit_s)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
