@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from rl_cli.core.messages import Message, ToolCall, assistant, tool_call
 from rl_cli.data.blocks import CallBlock, ResponseBlock, read_call, read_response, write_call, write_response
 from rl_cli.data.markup import escape_text, unescape_text
+from rl_cli.data.thinking import first_block
 
 
 def write_gpt(message: Message, results: Sequence[Message]) -> str:
@@ -88,12 +89,9 @@ def _ids(calls: Sequence[CallBlock], answers: Sequence[ResponseBlock], new_id: s
 
 
 def _split_thought(value: str) -> tuple[str, str]:
-    before, opener, rest = value.partition("<think>")
-    if not opener or before.strip():
+    thought, body = first_block(value)
+    if thought is None:
         return "", value
-    thought, closer, body = rest.partition("</think>")
-    if not closer:
-        raise ValueError("<think> without </think>")
     return thought.removeprefix("\n").removesuffix("\n"), body.removeprefix("\n")
 
 

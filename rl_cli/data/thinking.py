@@ -5,24 +5,40 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_SCRATCHPAD = "REASONING_SCRATCHPAD"
-_CLOSERS = {f"<{name}>": f"</{name}>" for name in ("think", "thinking", "thought", "seed:think", _SCRATCHPAD)}
-_CLOSERS |= {"[THINK]": "[/THINK]", "◁think▷": "◁/think▷"}
+from environments.parsers.families import FAMILIES
+
+_SCRATCHPAD = "reasoning_scratchpad"
+_NAMES = ("think", "thinking", "thought", "thoughts", "reasoning", "reflection", "scratchpad", "scratch_pad")
+_CLOSERS = {f"<{name}>": f"</{name}>" for name in (*_NAMES, _SCRATCHPAD, "mm:think", "longcat_think")}
+_CLOSERS |= {pair.opener: pair.closer for family in FAMILIES.values() for pair in family.thinking}
+
+
+def _any_case(*patterns: str) -> str:
+    return f"(?ai:{'|'.join(patterns)})"
+
+
+def _opener(tag: str) -> str:
+    """A pattern; tags may have attributes."""
+    return re.sub(r"(?<=\w)>\Z", r"(?:\\s[^<>]{0,80})?>", re.escape(tag))
+
+
+_CLOSER_OF = {opener.lower(): re.compile(_any_case(re.escape(end))) for opener, end in _CLOSERS.items()}
 _SPACE = re.compile(r"\s*")
-_LEADING = re.compile(rf"\s*({'|'.join(map(re.escape, _CLOSERS))})")
-_OPENER = re.compile(f"(<{_SCRATCHPAD}>)")
-_CLOSER = "|".join(re.escape(closer) for closer in _CLOSERS.values() if _SCRATCHPAD not in closer)
-_ALONE = re.compile(
-    rf"(?:\A|\n)[ \t]*(?:{_CLOSER})|(?:{_CLOSER})[ \t]*(?:\n|\Z)|(?<![\s`'\"(])(?:{_CLOSER})(?![`'\"])"
-)
-_ANY_TAG = re.compile("|".join(map(re.escape, [*_CLOSERS, *_CLOSERS.values()])))
+_OPENERS = _any_case(*map(_opener, _CLOSERS))
+_LEADING = re.compile(rf"\s*({_OPENERS})")
+_ANYWHERE = re.compile(f"({_any_case(_opener(f'<{_SCRATCHPAD}>'))})")
+_CLOSER = _any_case(*(re.escape(closer) for closer in _CLOSERS.values() if _SCRATCHPAD not in closer))
+_FIRST_CLOSERS = re.compile(rf"(?:\s*+{_CLOSER})++\s*")
+_ALONE = re.compile(rf"(?:\A|\n)[ \t]*{_CLOSER}|{_CLOSER}[ \t]*(?:\n|\Z)|(?<![\s`'\"(]){_CLOSER}(?![`'\"])")
+_ANY_TAG = re.compile(f"{_OPENERS}|{_any_case(*map(re.escape, _CLOSERS.values()))}")
 
 
 def split_thinking(text: str, opened: bool = False) -> tuple[list[str], str, bool]:
     """Takes blocks of thinking out of a text.
 
     `<think>`, and the tags of other models, are one at the beginning of the text or after another block:
-    elsewhere they are talked about. A scratchpad is one everywhere.
+    elsewhere they are talked about. A `<REASONING_SCRATCHPAD>` is one everywhere. Tags may be in any
+    case and have attributes.
 
     Args:
         text: An assistant's content.
@@ -34,24 +50,57 @@ def split_thinking(text: str, opened: bool = False) -> tuple[list[str], str, boo
     """
     blocks: list[str] = []
     rest: list[str] = []
-    while opened and (closer := _ALONE.search(text)) and not _ANY_TAG.search(text, 0, closer.start()):
-        blocks.append(text[: closer.start()])
-        text = text[closer.end() :].lstrip()
-        opened = not blocks[-1].strip()
+    if opened:
+        before, text = _split_opened(text)
+        blocks += [before] if before else []
     at, leading = 0, _LEADING.match(text)
-    while found := leading or _OPENER.search(text, at):
+    while found := leading or _ANYWHERE.search(text, at):
         rest.append(text[at : found.start()])
-        at = text.find(_CLOSERS[found[1]], found.end())
-        if at < 0:
+        end = _end_of(found[1], text, found.end())
+        if end is None:
             blocks.append(text[found.end() :])
             return blocks, "".join(rest), True
-        blocks.append(text[found.end() : at])
-        at += len(_CLOSERS[found[1]])
+        blocks.append(text[found.end() : end[0]])
+        at = end[1]
         if leading:
             after = _SPACE.match(text, at)
             at = after.end() if after else at
             leading = _LEADING.match(text, at)
     return blocks, "".join([*rest, text[at:]]), False
+
+
+def first_block(text: str) -> tuple[str | None, str]:
+    """The block of thinking that a text begins with, None where it begins with none, and what follows it.
+
+    Raises:
+        ValueError: It is never closed.
+    """
+    found = _LEADING.match(text)
+    if not found:
+        return None, text
+    end = _end_of(found[1], text, found.end())
+    if end is None:
+        raise ValueError(f"{found[1].strip()} that is never closed")
+    return text[found.end() : end[0]], text[end[1] :]
+
+
+def _split_opened(text: str) -> tuple[str, str]:
+    """What stands before a closing tag that nothing opens, and after it; more such tags may stand first."""
+    first = _FIRST_CLOSERS.match(text)
+    start = first.end() if first else 0
+    closer = _ALONE.search(text, start)
+    if not closer or _ANY_TAG.search(text, start, closer.start()):
+        return "", text[start:]
+    return text[start : closer.start()], text[closer.end() :].lstrip()
+
+
+def _end_of(opener: str, text: str, start: int) -> tuple[int, int] | None:
+    """Where the closing tag stands: the one in the usual case, else one in any case."""
+    opener = re.sub(r"(?<=\w)\s[^<>]*>\Z", ">", opener)
+    if (closer := _CLOSERS.get(opener)) and (at := text.find(closer, start)) >= 0:
+        return at, at + len(closer)
+    found = _CLOSER_OF[opener.lower()].search(text, start)
+    return found.span() if found else None
 
 
 def has_thinking_tag(text: str) -> bool:

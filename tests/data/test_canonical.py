@@ -96,6 +96,20 @@ def test_the_older_form_of_calls() -> None:
         ({"content": "<seed:think>a</seed:think>c"}, "a", "c"),
         ({"content": "◁think▷a◁/think▷c"}, "a", "c"),
         ({"content": "<thought>a</think></thought>c"}, "a</think>", "c"),
+        ({"content": "<Think>a</THINK>c"}, "a", "c"),
+        ({"content": "<think>a </Think> b</think>c"}, "a </Think> b", "c"),
+        ({"content": "<reasoning>\na\n</reasoning>\n<scratch_pad>b</Scratch_Pad>\nc"}, "a\n\nb", "c"),
+        ({"content": "c <reasoning_scratchpad>a</REASONING_SCRATCHPAD>d"}, "a", "c d"),
+        ({"content": "<mm:think>a</mm:think>c"}, "a", "c"),
+        ({"content": "<longcat_think>a</longcat_think>c"}, "a", "c"),
+        ({"content": "<|channel>thought\na<channel|>c"}, "a", "c"),
+        ({"content": "a\n</Reasoning>\nc"}, "a", "c"),
+        ({"content": "</think> </think>\n</think>a"}, None, "a"),
+        ({"content": "<reasoning>a"}, "a", ""),
+        ({"content": "c", "reasoning_content": "<Thought>a</Thought>"}, "a", "c"),
+        ({"content": "```xml\n<reasoning>x</reasoning>\n```"}, None, "```xml\n<reasoning>x</reasoning>\n```"),
+        ({"content": "<Reasoning mode='x'>a</reasoning>c"}, "a", "c"),
+        ({"content": "<analysis>b</analysis>"}, None, "<analysis>b</analysis>"),
         ({"content": "<think>a", "reasoning": ""}, "a", ""),
         ({"content": "c", "reasoning": "<think>\na\n</think>", "reasoning_content": "a"}, "a", "c"),
         (
@@ -187,7 +201,13 @@ def test_what_is_not_completed_says_so(last: list[dict[str, Any]], mark: str) ->
 
 @pytest.mark.parametrize(
     "content",
-    ["3. <think>Or 4?</think>", "Use [THINK] here.", "The tag `</think>` ends it.", "It is ◁/think▷ there."],
+    [
+        "3. <think>Or 4?</think>",
+        "In <SCRATCHPAD> I add.",
+        "Use [THINK] here.",
+        "The tag `</think>` ends it.",
+        "It is ◁/think▷ there.",
+    ],
 )
 def test_thinking_that_is_not_taken_as_reasoning_is_marked(content: str) -> None:
     row = to_conversations([USER, {"role": "assistant", "content": content}])

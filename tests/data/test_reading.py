@@ -53,6 +53,13 @@ def test_agt_26_a_call_in_thinking_is_no_call() -> None:
     assert [made["function"]["name"] for made in messages[0]["tool_calls"]] == ["read"]
 
 
+@pytest.mark.parametrize("tag", ["think", "Think", "thinking", "reasoning", "REASONING_SCRATCHPAD"])
+def test_thinking_of_others_is_reasoning(tag: str) -> None:
+    _, messages = from_conversations([turn("gpt", f"<{tag}>\nlook\n</{tag.lower()}>\n\n{call()}")])
+    assert messages[0]["reasoning"] == "look"
+    assert [made["function"]["name"] for made in messages[0]["tool_calls"]] == ["read"]
+
+
 def test_agt_28_closing_tags_in_arguments_do_not_end_them() -> None:
     arguments = '{"command": "grep \'</tool_call>\' log | sed s/<think>//", "n": 1.50}'
     source = [user("hi"), assistant(None, [tool_call("a", "run", arguments)])]
