@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Set
+from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
@@ -39,24 +40,85 @@ _ALIASES = {
 _ORDER = ("null", "integer", "number", "boolean", "object", "array", "string")
 ANY = frozenset(_ORDER)
 TEXT = frozenset({"string"})
-_DEEPEST = 20
-"""Levels of anyOf, oneOf, allOf, $ref that are looked into."""
 
 
-def types_of(schema: Mapping[str, Any] | None, name: str) -> frozenset[str]:
-    """The JSON types that the parameter `name` may have; empty where the schema does not say.
+class ParameterTypes:
+    """The JSON types that the parameters of a tool may have.
 
     Args:
-        schema: Of the tool's parameters; None where the tool is not known.
+        schema: JSON schema of its parameters, an object; None where the tool is not known.
     """
-    root = schema or {}
-    seen: set[str] = set()
-    properties = root.get("properties")
-    if properties is None:
-        referred = _referred(root, root, seen)
-        properties = referred.get("properties") if isinstance(referred, Mapping) else None
-    parameter = properties.get(name) if isinstance(properties, Mapping) else None
-    return frozenset(_types(parameter, root, seen, _DEEPEST))
+
+    def __init__(self, schema: Mapping[str, Any] | None) -> None:
+        self._root: Mapping[str, Any] = schema or {}
+        self._known: dict[str, frozenset[str]] = {}
+        self._of_values: dict[int, frozenset[str]] = {}
+        """Of each enum by its identity: many parameters may share a long one."""
+
+    def of(self, name: str) -> frozenset[str]:
+        """Those of the parameter `name`; empty where the schema does not say."""
+        if name not in self._known:
+            self._known[name] = self._of_schema(self.properties.get(name))
+        return self._known[name]
+
+    @cached_property
+    def properties(self) -> Mapping[str, Any]:
+        """The schema of each parameter, by name."""
+        schema: Any = self._root
+        seen: set[int] = set()
+        while isinstance(schema, Mapping) and id(schema) not in seen:
+            seen.add(id(schema))
+            if schema.get("properties") is not None:
+                found = schema["properties"]
+                return found if isinstance(found, Mapping) else {}
+            schema = self._referred(schema)
+        return {}
+
+    def takes(self, keys: Set[str]) -> bool:
+        """Whether a call may have just these arguments."""
+        required = self._root.get("required")
+        needed = required if isinstance(required, list) else []
+        return keys <= self.properties.keys() and keys >= {str(key) for key in needed}
+
+    def _of_schema(self, schema: Any) -> frozenset[str]:
+        types: set[str] = set()
+        to_read, seen = [schema], set[int]()
+        while to_read:
+            one = to_read.pop()
+            if not isinstance(one, Mapping) or id(one) in seen:
+                continue
+            seen.add(id(one))
+            named = one.get("type")
+            kinds = named if isinstance(named, list) else [named]
+            types.update(_named(kind) for kind in kinds if isinstance(kind, str))
+            if "$ref" in one:
+                to_read.append(self._referred(one))
+            elif named is None:
+                types |= self._types_of_values(one)
+            for word in ("anyOf", "oneOf", "allOf"):
+                parts = one.get(word)
+                to_read += parts if isinstance(parts, list) else []
+        return frozenset(types)
+
+    def _referred(self, schema: Mapping[str, Any]) -> Any:
+        """What the schema's `$ref` stands for; None where it has none that can be followed."""
+        ref = schema.get("$ref")
+        if not isinstance(ref, str) or not ref.startswith("#/"):
+            return None
+        found: Any = self._root
+        for part in ref.removeprefix("#/").split("/"):
+            key = unquote(part).replace("~1", "/").replace("~0", "~")
+            found = found.get(key) if isinstance(found, Mapping) else None
+        return found
+
+    def _types_of_values(self, schema: Mapping[str, Any]) -> frozenset[str]:
+        """The types of the values that an enum or a const names."""
+        values, types = schema.get("enum"), frozenset[str]()
+        if isinstance(values, list):
+            if id(values) not in self._of_values:
+                self._of_values[id(values)] = frozenset(map(_type_of, values))
+            types = self._of_values[id(values)]
+        return types | {_type_of(schema["const"])} if "const" in schema else types
 
 
 def stays_text(types: frozenset[str]) -> bool:
@@ -122,44 +184,10 @@ def _plain_number(text: str) -> str:
     return number + (f".{fraction}" if fraction else "") + (f"e{power}" if letter else "")
 
 
-def _referred(schema: Mapping[str, Any], root: Any, seen: set[str]) -> Any:
-    """What the schema's `$ref` into `root` stands for; None where it has none, or it is `seen` already."""
-    ref = schema.get("$ref")
-    if not isinstance(ref, str) or not ref.startswith("#/") or ref in seen:
-        return None
-    seen.add(ref)
-    for part in ref.removeprefix("#/").split("/"):
-        key = unquote(part).replace("~1", "/").replace("~0", "~")
-        root = root.get(key) if isinstance(root, Mapping) else None
-    return root
-
-
-def _types(schema: Any, root: Mapping[str, Any], seen: set[str], depth: int) -> Iterator[str]:
-    if not isinstance(schema, Mapping) or not depth:
-        return
-    named = schema.get("type")
-    for kind in named if isinstance(named, list) else [named]:
-        if isinstance(kind, str):
-            name = kind.strip().lower()
-            name = _ALIASES.get(name, name)
-            yield name if name in _ORDER else "string"
-    if "$ref" in schema:
-        yield from _types(_referred(schema, root, seen), root, seen, depth - 1)
-    elif named is None:
-        yield from _types_of_values(schema)
-    for word in ("anyOf", "oneOf", "allOf"):
-        for part in schema.get(word) or () if isinstance(schema.get(word), list) else ():
-            yield from _types(part, root, seen, depth - 1)
-
-
-def _types_of_values(schema: Mapping[str, Any]) -> Iterator[str]:
-    """The types of the values that an enum or a const names."""
-    values = schema.get("enum")
-    for value in [
-        *(values if isinstance(values, list) else []),
-        *([schema["const"]] if "const" in schema else []),
-    ]:
-        yield _type_of(value)
+def _named(kind: str) -> str:
+    name = kind.strip().lower()
+    name = _ALIASES.get(name, name)
+    return name if name in _ORDER else "string"
 
 
 def _type_of(value: Any) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context, Grammar
-from environments.parsers.json_calls import call_text, list_text, read_call, skip_object
+from environments.parsers.json_calls import call_text, list_text, read_call, read_list
 from environments.parsers.reader import Broken, Step
+from environments.parsers.recovery import skip_object
 
 _CLOSERS = {"<tool_call>": "</tool_call>", "```json": "```", "```": "```"}
 
@@ -37,7 +38,7 @@ class LlamaJson(Grammar):
                 yield from read_call(context, arguments_required=True, offered=offered)
             except Broken as broken:
                 if '"' in reader.between(context.begun, reader.position):  # what is in an object is no call
-                    yield from skip_object(context)
+                    yield from skip_object(reader, context.begun)
                 raise Broken(broken.reason, quiet=broken.quiet) from None
             yield from reader.space()
             if (yield from reader.accept(";")):
@@ -71,16 +72,7 @@ class BareList(Grammar):
             yield from reader.space()
             if (yield from reader.peek()) != "[":
                 raise Broken(f"no list of calls follows {opener}", after, quiet=fenced)
-        reader.at += 1
-        yield from reader.space()
-        while True:
-            yield from read_call(context, arguments_required=True, offered=offered)
-            yield from reader.space()
-            if (yield from reader.accept("]")):
-                break
-            yield from reader.expect(",", "the list of calls has no comma or closing bracket after a call")
-            yield from reader.space()
-        context.passed()
+        yield from read_list(context, self.openers[:2], bare=True, offered=offered)
         if opener in _CLOSERS:
             yield from reader.space()
             if (yield from reader.accept(_CLOSERS[opener])):

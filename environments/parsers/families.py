@@ -15,11 +15,13 @@ from environments.parsers.kimi_k3 import KimiK3
 from environments.parsers.llama import Llama
 from environments.parsers.minimax_m3 import MiniMaxM3
 from environments.parsers.mistral import Mistral
-from environments.parsers.parser import THINK, Family, Thinking
+from environments.parsers.parser import Family
 from environments.parsers.pythonic import Pythonic
 from environments.parsers.sections import DeepSeek, KimiK2
 from environments.parsers.tagged_json import TaggedJson
+from environments.parsers.thinking import THINK, Thinking
 
+ANSWER, RESPONSE = ("<answer>", "</answer>"), ("<response>", "</response>")
 CHATML = ("<|im_end|>", "<|endoftext|>")
 DEEPSEEK = ("<｜end▁of▁sentence｜>",)
 GLM = ("<|observation|>", "<|user|>", "<|endoftext|>")
@@ -33,6 +35,8 @@ SEED_THINKING = (Thinking("<seed:think>", "</seed:think>"), THINK)
 HERMES = TaggedJson(("<tool_call>",), "</tool_call>")
 LONGCAT = TaggedJson(("<longcat_tool_call>",), "</longcat_tool_call>")
 INTERNLM = TaggedJson(("<|action_start|>",), "<|action_end|>", "<|plugin|>", arguments="parameters")
+GRANITE_LIST = TaggedJson(("<|tool_call|>", "<tool_call>"), as_list=True, gap="")
+HUNYUAN = TaggedJson(("<tool_calls>",), "</tool_calls>", as_list=True, gap="")
 PHI4_MINI = TaggedJson(("functools", "<|tool_call|>"), as_list=True, gap="", may_close="<|/tool_call|>")
 DSML_V32 = InvokeXml("<｜DSML｜function_calls>", "</｜DSML｜function_calls>", "｜DSML｜", typed=True)
 DSML_V4 = InvokeXml("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>", "｜DSML｜", typed=True)
@@ -48,13 +52,11 @@ _FAMILIES = (
     Family("hermes", HERMES, stop_tokens=CHATML, silent_between=True),
     Family("qwen", HERMES, stop_tokens=CHATML, silent_between=True),
     Family("longcat", LONGCAT, stop_tokens=CHATML, silent_between=True),
-    Family(
-        "granite", TaggedJson(("<|tool_call|>", "<tool_call>"), as_list=True, gap=""), stop_tokens=GRANITE
-    ),
-    Family("granite4", HERMES, stop_tokens=GRANITE),
-    Family("ernie45", HERMES, stop_tokens=("</s>", *CHATML)),
+    Family("granite", GRANITE_LIST, stop_tokens=GRANITE, answer=RESPONSE),
+    Family("granite4", HERMES, stop_tokens=GRANITE, answer=RESPONSE),
+    Family("ernie45", HERMES, stop_tokens=("</s>", *CHATML), answer=RESPONSE),
     Family("internlm", INTERNLM, stop_tokens=("</s>", *CHATML)),
-    Family("hunyuan_a13b", TaggedJson(("<tool_calls>",), "</tool_calls>", as_list=True, gap="")),
+    Family("hunyuan_a13b", HUNYUAN, stop_tokens=("<|eos|>",), answer=ANSWER),
     Family("phi4_mini", PHI4_MINI, stop_tokens=("<|end|>",)),
     Family("xlam", BareList(), stop_tokens=(*CHATML, *LLAMA)),
     Family("llama", LlamaJson(), stop_tokens=LLAMA),
@@ -88,7 +90,8 @@ _FAMILIES = (
 )
 FAMILIES = {family.name: family for family in _FAMILIES}
 
-# The more specific first: a fine-tune before its base, a version before the line it belongs to.
+# The more specific first: a fine-tune before its base, a version before the line it belongs to. "" for those
+# that write in none of the forms.
 _MODELS = (
     ("hermes", r"hermes|smollm"),
     ("xlam", r"xlam"),
@@ -96,14 +99,15 @@ _MODELS = (
     ("kimi_k3", r"kimi-?k3"),
     ("kimi_k2", r"kimi"),
     ("glm47", r"glm-?(?:4\.[7-9]|[5-9])"),
-    ("glm45", r"glm-?4"),
+    ("glm45", r"glm-?4[.p-]?[56]"),
     ("deepseek_v4", r"deepseek-?v4"),
     ("deepseek_v31", r"deepseek-?v3\.(?:1|2-exp)"),
     ("deepseek_v32", r"deepseek-?v3\.2"),
     ("deepseek_v3", r"deepseek-?(?:v3|r1-0528|chat)"),
     ("nemotron_v3", r"nemotron-?(?:3|nano-3)"),
-    ("qwen3_coder", r"qwen-?3-coder|qwen-?3\.[5-9]|mimo|nanbeige"),
-    ("qwen", r"qwen|qwq"),
+    ("", r"nemotron|minimax-?m1|minimax-?text"),
+    ("qwen3_coder", r"qwen-?3-coder|qwen-?3\.[5-9]|mimo-?v|nanbeige"),
+    ("qwen", r"qwen|qwq|mimo"),
     ("longcat", r"longcat"),
     (
         "mistral_pre_v11",
@@ -141,7 +145,7 @@ def parser_for(model_name: str) -> Family | None:
         model_name: As servers and hubs write it, such as `Qwen/Qwen3-Coder-30B-A3B-Instruct`.
     """
     name = re.sub(r"[\s_]+", "-", model_name.casefold())
-    return next((FAMILIES[family] for family, pattern in _MODELS if re.search(pattern, name)), None)
+    return next((FAMILIES.get(family) for family, pattern in _MODELS if re.search(pattern, name)), None)
 
 
 def family_of(name: str, variant: str = "") -> Family:

@@ -62,7 +62,7 @@ class FunctionXml(Grammar):
             raise Broken(f"no name follows {FUNCTION}", after)
         out.start_call(name)
         writer = ArgumentsWriter(out)
-        arguments = TypedArguments(writer, context.tools.get(name))
+        arguments = TypedArguments(writer, context.types_of(name))
         while True:
             yield from reader.space()
             if (yield from reader.accept(END_FUNCTION)):

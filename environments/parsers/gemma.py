@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from environments.parsers.argument_types import json_of, number_text, types_of
+from environments.parsers.argument_types import json_of, number_text
 from environments.parsers.arguments_text import quoted
 from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import CannotRender, Context, Grammar, writable
@@ -71,7 +71,7 @@ class Gemma(Grammar):
                 say(sign)
                 first = True
             else:
-                types = types_of(context.tools.get(name), key) if len(open_) == 1 else None
+                types = context.types_of(name).of(key) if len(open_) == 1 else None
                 yield from self._scalar(types, context)
                 first = False
             while True:

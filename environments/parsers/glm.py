@@ -40,7 +40,7 @@ class Glm(Grammar):
             raise Broken(f"no call follows {OPEN}", after)
         out.start_call(name)
         writer = ArgumentsWriter(out)
-        arguments = TypedArguments(writer, context.tools.get(name))
+        arguments = TypedArguments(writer, context.types_of(name))
         while (yield from reader.accept(KEY)):
             key = (yield from reader.word(_KEY)).strip()
             yield from reader.expect(END_KEY, f"an argument's name is not closed by {END_KEY}")

@@ -6,8 +6,8 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from environments.parsers.argument_types import ParameterTypes
 from environments.parsers.base import ParsedCall
 from environments.parsers.output import Output
 from environments.parsers.reader import LONGEST_WORD, Broken, Reader, Step
@@ -28,14 +28,17 @@ def writable(word: str, pattern: re.Pattern[str], longest: int = LONGEST_WORD) -
     return word
 
 
+_UNKNOWN = ParameterTypes(None)
+
+
 @dataclass
 class Context:
     """What a grammar reads with."""
 
     reader: Reader
     out: Output
-    tools: Mapping[str, Mapping[str, Any]]
-    """Each offered tool's JSON schema of its parameters, by name; empty where no tools were given."""
+    tools: Mapping[str, ParameterTypes]
+    """Each offered tool, by name; empty where no tools were given."""
     begun: int = 0
     """Where the call being read begins: from here its text becomes content, if it is none."""
     in_text: bool = False
@@ -45,6 +48,9 @@ class Context:
         """Whether a word ends right where the call begins: a bracket there is an index."""
         last = self.reader.between(self.begun - 1, self.begun) if self.begun else ""
         return last.isalnum() or last == "_"
+
+    def types_of(self, tool: str) -> ParameterTypes:
+        return self.tools.get(tool, _UNKNOWN)
 
     def offers(self, name: str) -> bool:
         """Whether a tool has that name; True where no tools were given."""

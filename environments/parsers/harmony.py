@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context, Grammar, writable
-from environments.parsers.json_calls import skip_broken
 from environments.parsers.json_value import pass_value
 from environments.parsers.reader import Broken, Step
+from environments.parsers.recovery import skip_json
 
 START, CHANNEL, MESSAGE, CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
 ENDS = ("<|end|>", "<|call|>", "<|return|>")
@@ -69,6 +69,7 @@ class Harmony(Grammar):
     def _call(name: str, context: Context) -> Step[None]:
         reader, out = context.reader, context.out
         yield from reader.space()
+        start = reader.position
         try:
             if (yield from reader.peek()) != "{":
                 raise Broken("the call's arguments are no JSON object")
@@ -79,7 +80,7 @@ class Harmony(Grammar):
             if not (closed or (yield from reader.starts(START)) or (yield from reader.starts(CHANNEL))):
                 raise Broken("something follows the JSON of a call")
         except Broken as broken:
-            yield from skip_broken(context, (*ENDS, *NEXT))
+            yield from skip_json(reader, start, (*ENDS, *NEXT))
             yield from reader.accept_any(ENDS)
             raise Broken(broken.reason) from None
         out.finish_call()

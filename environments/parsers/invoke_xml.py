@@ -88,7 +88,7 @@ class InvokeXml(Grammar):
     def _body(self, name: str, writer: ArgumentsWriter, context: Context) -> Step[None]:
         reader = context.reader
         begin, end, close = self._tags
-        arguments = TypedArguments(writer, context.tools.get(name))
+        arguments = TypedArguments(writer, context.types_of(name))
         yield from reader.space()
         if (yield from reader.peek()) == "{":
             yield from pass_value(reader, writer.value)

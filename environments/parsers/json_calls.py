@@ -3,38 +3,86 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 
 from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context
 from environments.parsers.json_value import load, pass_string, pass_value, strict_json
 from environments.parsers.output import Output
-from environments.parsers.reader import Broken, Reader, Step, finish, reader_of
+from environments.parsers.reader import Broken, Step, finish, reader_of
+from environments.parsers.recovery import skip_json, skip_member
 
 ARGUMENTS = ("arguments", "parameters")
-_QUOTE = re.compile("[\"']")
 PASSED_OVER = ("type", "id")
 """Keys that say nothing about a call."""
 
 
-def read_calls(context: Context) -> Step[None]:
-    """One call, or an array of calls; the reader stands at its bracket. Each is told once it is whole."""
-    reader = context.reader
-    if not (yield from reader.accept("[")):
-        yield from read_call(context)
+def read_calls(context: Context, marks: Sequence[str]) -> Step[None]:
+    """One call, or an array of calls; the reader stands at its bracket. Each is told once it is whole.
+
+    Args:
+        marks: Where one stands in no string, broken JSON has ended.
+
+    Raises:
+        Broken: The call, or the array, is none; the reader stands after what is broken.
+    """
+    if (yield from context.reader.peek()) == "[":
+        yield from read_list(context, marks)
         return
+    start = context.reader.position
+    try:
+        yield from read_call(context)
+    except Broken:
+        yield from skip_json(context.reader, start, marks)
+        raise
+
+
+def read_list(
+    context: Context, marks: Sequence[str], bare: bool = False, offered: bool = False
+) -> Step[None]:
+    """An array of calls. A broken one leaves its neighbours alone; the arguments are those of `read_calls`.
+
+    Args:
+        bare: It has no marks: what begins with something else than a call is none.
+        offered: Calls of offered tools only.
+    """
+    reader, found = context.reader, False
+    last: Broken | None = None
+    yield from reader.expect("[", "no list of calls")
     yield from reader.space()
     if (yield from reader.accept("]")):
-        raise Broken("an empty list of calls")
+        raise Broken("an empty list of calls", quiet=bare)
     while True:
-        yield from read_call(context)
+        start = reader.position
+        try:
+            yield from read_call(context, arguments_required=bare, offered=offered)
+            found, last = True, None
+        except Broken as broken:
+            if (broken.quiet and not found) or not (yield from skip_member(reader, start, marks)):
+                raise
+            last = Broken(broken.reason, broken.resume)
         yield from reader.space()
         if (yield from reader.accept("]")):
-            context.passed()
-            return
-        yield from reader.expect(",", "the list of calls has no comma or closing bracket after a call")
+            break
+        if not (yield from reader.accept(",")) and not (last and (yield from reader.peek()) == "{"):
+            yield from _pass_to_next(context, marks)
         yield from reader.space()
+        if last:
+            context.give_up(last)
+    if last:
+        raise last
+    context.passed()
+
+
+def _pass_to_next(context: Context, marks: Sequence[str]) -> Step[None]:
+    """Passes what stands between two calls instead of a comma."""
+    reader, start = context.reader, context.reader.position
+    reason = "the list of calls has no comma or closing bracket after a call"
+    if (yield from reader.until(["{", '"', "'", *marks])) != "{":
+        yield from skip_json(reader, start, marks)
+        raise Broken(reason)
+    between = reader.between(start, reader.position).rstrip(" ,")
+    context.out.tell(start, f"{reason}, but {between}" if between else reason)
 
 
 def read_call(context: Context, arguments_required: bool = False, offered: bool = False) -> Step[None]:
@@ -173,64 +221,6 @@ def object_text(text: str) -> str:
     if not text.startswith("{"):
         raise Broken("the call's arguments are no JSON object")
     return text
-
-
-def skip_broken(context: Context, marks: Sequence[str]) -> Step[None]:
-    """Goes on from where the JSON of a call has failed to the first of `marks` that stands in no string.
-
-    What is quoted in a call is none, though the call is broken or cut off. But a string that holds a mark and
-    has no comma after it has most likely lost its closing quote: the marks in it count.
-    """
-    reader = context.reader
-    if not (yield from reader.peek()):
-        return
-    inside = _mark_in_last_string(reader.between(context.begun, reader.position), marks)
-    if inside is not None:
-        reader.go_to(context.begun + inside)
-        return
-    read = _QUOTE.search(reader.between(context.begun, reader.position + 1))  # a Python dict has single ones
-    quote = read[0] if read else '"'
-    while (yield from reader.until([quote, *marks])) == quote:
-        reader.at += 1
-        yield from _pass_quoted(reader, quote)
-
-
-def skip_object(context: Context) -> Step[None]:
-    """Goes on after the object that the broken call is, by its braces; to the end where they do not match."""
-    reader, depth = context.reader, 0
-    reader.go_to(context.begun)
-    while sign := (yield from reader.until(['"', "{", "}"])):
-        reader.at += 1
-        if sign == '"':
-            yield from _pass_quoted(reader, '"')
-        else:
-            depth += 1 if sign == "{" else -1
-            if depth <= 0:
-                return
-
-
-def _pass_quoted(reader: Reader, quote: str) -> Step[None]:
-    """The rest of a string, from after its opening quote."""
-    while (yield from reader.until(["\\", quote])) == "\\":
-        reader.at += 1
-        yield from reader.need(1)
-        reader.at = min(reader.at + 1, len(reader.text))
-    yield from reader.accept(quote)
-
-
-def _mark_in_last_string(text: str, marks: Sequence[str]) -> int | None:
-    """Where a mark stands in the string that `text` ends with."""
-    text = text.rstrip()
-    if not text.endswith('"'):
-        return None
-    quote = len(text) - 1
-    while quote > 0:
-        quote = text.rfind('"', 0, quote)
-        before = text[:quote]
-        if quote < 0 or (len(before) - len(before.rstrip("\\"))) % 2 == 0:
-            break
-    places = [text.find(mark, quote + 1) for mark in marks] if quote >= 0 else []
-    return min((place for place in places if place >= 0), default=None)
 
 
 def call_text(call: ParsedCall, arguments: str = "arguments") -> str:

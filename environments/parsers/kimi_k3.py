@@ -56,7 +56,7 @@ class KimiK3(Grammar):
             raise Broken("a call names no tool")
         out.start_call(name)
         writer = ArgumentsWriter(out)
-        arguments = TypedArguments(writer, context.tools.get(name))
+        arguments = TypedArguments(writer, context.types_of(name))
         while True:
             yield from reader.space()
             if (yield from reader.accept(_end("call"))):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from environments.parsers.argument_types import ANY, json_of, types_of
+from environments.parsers.argument_types import ANY, json_of
 from environments.parsers.arguments_text import ArgumentsWriter, quoted
 from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context, Grammar, writable
@@ -61,7 +61,7 @@ class MiniMaxM3(Grammar):
             key = yield from reader.word(_KEY)
             yield from reader.expect(">", "an argument's tag is not closed")
             writer.key(key)
-            types = types_of(context.tools.get(name), key)
+            types = context.types_of(name).of(key)
             writer.value((yield from self._value(key, types, context)))
         writer.end()
         out.finish_call()

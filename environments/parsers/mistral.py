@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context, Grammar, writable
-from environments.parsers.json_calls import list_text, read_calls, skip_broken
+from environments.parsers.json_calls import list_text, read_calls
 from environments.parsers.json_value import pass_value
 from environments.parsers.reader import Broken, Step
+from environments.parsers.recovery import skip_json
 
 MARK, ARGS, CALL_ID = "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"
 _NAME = re.compile(r"[\w.:/-]*")
@@ -35,15 +36,10 @@ class Mistral(Grammar):
         reader.at += len(MARK)
         after = reader.position
         yield from reader.space()
-        try:
-            if (yield from reader.peek()) in ("[", "{"):
-                yield from read_calls(context)
-            else:
-                yield from self._named_call(context, after)
-        except Broken as broken:
-            if broken.resume is None:
-                yield from skip_broken(context, (MARK,))
-            raise
+        if (yield from reader.peek()) in ("[", "{"):
+            yield from read_calls(context, (MARK,))
+        else:
+            yield from self._named_call(context, after)
         context.passed()
 
     def _named_call(self, context: Context, after: int) -> Step[None]:
@@ -59,7 +55,12 @@ class Mistral(Grammar):
         if not name or (yield from reader.peek()) != "{":
             raise Broken(f"no name with arguments follows {MARK}", after)
         out.start_call(name, call_id)
-        yield from pass_value(reader, out.arguments)
+        start = reader.position
+        try:
+            yield from pass_value(reader, out.arguments)
+        except Broken:
+            yield from skip_json(reader, start, (MARK,))
+            raise
         out.finish_call()
 
     def render(self, calls: Sequence[ParsedCall]) -> str:

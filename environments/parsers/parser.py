@@ -1,8 +1,8 @@
 """Takes a model's turn apart into reasoning, content, calls: a whole text, or one that comes in pieces.
 
-- A block of reasoning opens at the beginning of the text, of a line, or right after a call or another
-  block. Calls in it are none. A closing tag alone, at the end of a line or before one, makes all that
-  stands before it reasoning: the prompt has opened the block.
+- A block of reasoning opens at the beginning of the text, of a line, right after a call or another block,
+  or where a word follows its tag. Calls in it are none. A closing tag alone, at the end of a line or before
+  one, makes all that stands before it reasoning: the prompt has opened the block.
 - A block that is never closed is reasoning to the end of the text: calls in it are drafts.
 - What was begun as a call and is none stays content; reading goes on after what could not be read.
 - What follows a stop token is not of this turn: it stays content, and nothing in it is read. A quoted one is
@@ -12,36 +12,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from environments.parsers.base import Parsed, ParsedCall
 from environments.parsers.events import Event
 from environments.parsers.grammar import CannotRender, Context, Grammar
 from environments.parsers.json_value import strict_json
+from environments.parsers.offered import Tools, offered
 from environments.parsers.output import Output
 from environments.parsers.reader import Broken, Reader, Step, finish
-
-Tools = Iterable[Mapping[str, Any] | str]
-"""OpenAI tools: `{"type": "function", "function": {"name", "parameters"}}`, the inner part, or names."""
-
-QUOTES = "`'\"("
-BEFORE_A_MENTION = " \t" + QUOTES
-"""What stands before a tag that is only spoken of."""
-
-
-@dataclass(frozen=True)
-class Thinking:
-    """How a block of reasoning is marked."""
-
-    opener: str
-    closer: str
-    shown: bool = False
-    """It stays in the content, mark-up included; calls in it are none all the same."""
-
-
-THINK = Thinking("<think>", "</think>")
+from environments.parsers.thinking import QUOTES, SCRATCH_PADS, THINK, Thinking, before, closes, opens
 
 
 @dataclass(frozen=True)
@@ -55,6 +36,8 @@ class Family:
     """They end the turn; dropped at the end of the text."""
     stops_between: bool = False
     """They stand between the messages of a turn too."""
+    answer: tuple[str, str] | None = None
+    """Tags around what it says to the reader, dropped like those of reasoning."""
     silent_between: bool = False
     """Its content ends with the first call; text between two calls is told of in the errors."""
 
@@ -87,7 +70,7 @@ class StreamParser:
         self._family = family
         self._reader = Reader()
         self._out = Output(family.silent_between)
-        self._context = Context(self._reader, self._out, schemas(tools))
+        self._context = Context(self._reader, self._out, offered(tools))
         self._steps = self._turn(in_reasoning)
         self._told = 0
         next(self._steps, None)
@@ -126,10 +109,11 @@ class StreamParser:
 
     def _turn(self, in_reasoning: bool) -> Step[None]:
         reader, family = self._reader, self._family
-        thinking = {one.opener: one for one in family.thinking}
-        closers = {one.closer: one for one in family.thinking if not one.shown}
-        marks = (*thinking, *closers, *family.stop_tokens, *family.grammar.openers)
-        seen_block = in_reasoning and bool(thinking)
+        blocks = {one.opener: one for one in (*family.thinking, *SCRATCH_PADS)}
+        closers = {one.closer for one in family.thinking if not one.shown}
+        answer, end_of_answer = family.answer or ("", "")
+        marks = [*blocks, *closers, *family.stop_tokens, *family.grammar.openers, *(family.answer or ())]
+        seen_block, in_answer = in_reasoning and bool(family.thinking), False
         if seen_block:
             yield from self._block(family.thinking[0])
         after_block = True  # only white space stands between here and the last block, or the beginning
@@ -139,15 +123,11 @@ class StreamParser:
             after_block = after_block and not reader.between(begun, reader.position).strip()
             if not mark:
                 return
-            if mark in thinking and (after_block or self._line_begins()):
-                seen_block = after_block = True
-                yield from self._block(thinking[mark])
-            # Calls before a closing tag are drafts, wherever it stands.
-            elif (
-                mark in closers
-                and not seen_block
-                and (self._out.calls or (yield from self._stands_alone(mark)))
-            ):
+            if mark in blocks and (after_block or (yield from opens(reader, blocks[mark]))):
+                seen_block = seen_block or not blocks[mark].shown
+                after_block = True
+                yield from self._block(blocks[mark])
+            elif mark in closers and not seen_block and (yield from self._ends_reasoning(mark)):
                 seen_block = after_block = True
                 self._all_was_reasoning(mark)
             elif mark in family.stop_tokens:
@@ -156,6 +136,9 @@ class StreamParser:
             elif mark in family.grammar.openers:
                 self._context.in_text = not after_block
                 after_block = yield from self._calls(mark)
+            elif mark == (end_of_answer if in_answer else answer) and (in_answer or after_block):
+                in_answer = not in_answer
+                reader.at += len(mark)
             else:
                 after_block = False
                 self._pass_as_content(len(mark))
@@ -168,16 +151,9 @@ class StreamParser:
         self._content(reader.text[reader.at : reader.at + count])
         reader.at += count
 
-    def _line_begins(self) -> bool:
-        position = self._reader.position
-        return position == 0 or self._reader.between(position - 1, position) == "\n"
-
-    def _stands_alone(self, closer: str) -> Step[bool]:
-        reader, position = self._reader, self._reader.position
-        if self._line_begins() or reader.between(position - 1, position) not in BEFORE_A_MENTION:
-            return True
-        yield from reader.need(len(closer) + 1)
-        return reader.text[reader.at + len(closer) :][:1] in ("", "\n")
+    def _ends_reasoning(self, closer: str) -> Step[bool]:
+        # Calls before a closing tag are drafts, wherever it stands.
+        return bool(self._out.calls) or (yield from closes(self._reader, closer))
 
     def _all_was_reasoning(self, closer: str) -> None:
         reader, out = self._reader, self._out
@@ -188,7 +164,7 @@ class StreamParser:
     def _stop_token(self, token: str) -> Step[None]:
         """Drops the token at the end of the text; elsewhere it is content, and so is all that follows it."""
         reader, start = self._reader, self._reader.position
-        quoted = start > 0 and reader.between(start - 1, start) in QUOTES
+        quoted = before(reader) in QUOTES
         reader.at += len(token)
         yield from reader.space()
         while (yield from reader.accept_any(self._family.stop_tokens)):
@@ -241,17 +217,3 @@ def _strict(call: ParsedCall) -> ParsedCall:
     if not call.name.strip():
         raise CannotRender("a call has no name")
     return replace(call, arguments=arguments)
-
-
-def schemas(tools: Tools | None) -> dict[str, Mapping[str, Any]]:
-    """The schema of the parameters of each tool, by name; what is no definition is left out."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for tool in tools or ():
-        if isinstance(tool, str):
-            found[tool] = {}
-            continue
-        function = tool.get("function", tool) if isinstance(tool, Mapping) else None
-        if isinstance(function, Mapping) and isinstance(function.get("name"), str):
-            parameters = function.get("parameters")
-            found[function["name"]] = parameters if isinstance(parameters, Mapping) else {}
-    return found

@@ -13,6 +13,7 @@ from environments.parsers.json_value import members
 from environments.parsers.output import Output
 from environments.parsers.python_literal import literal, pass_literal
 from environments.parsers.reader import Broken, Step
+from environments.parsers.recovery import skip_python_call
 
 _NAME = re.compile(r"[\w.-]*")
 _KEY = re.compile(r"\w*")
@@ -47,27 +48,41 @@ class Pythonic(Grammar):
         if self.brackets:
             yield from reader.expect("[", f"no list of calls follows {opener}")
             yield from reader.space()
-        tried = False
-        try:
-            while True:
-                yield from self._call(context, offered=context.in_text and not marked)
-                tried = True
-                if self.brackets:
-                    if (yield from reader.accept("]")):
-                        context.passed()
-                        break
-                    yield from reader.expect(",", "the list of calls has no comma or bracket after a call")
-                    yield from reader.space()
-                elif (yield from reader.starts(self.closer)) or not (yield from reader.peek()):
-                    break
-        except Broken as broken:
-            if tried or not broken.quiet:  # what is quoted in a call is none
-                yield from reader.until([self.closer])
-            raise Broken(broken.reason, broken.resume, quiet=broken.quiet and not tried) from None
+        yield from self._calls(context, offered=context.in_text and not marked)
         yield from reader.space()
         if (yield from reader.accept(self.closer)):
             context.passed()
         reader.go_to(context.begun)
+
+    def _calls(self, context: Context, offered: bool) -> Step[None]:
+        """The calls, and what closes their list. A broken one leaves its neighbours alone."""
+        reader, found = context.reader, False
+        last: Broken | None = None
+        ends = (",", "]") if self.brackets else ("\n",)
+        while True:
+            start = reader.position
+            try:
+                yield from self._call(context, offered)
+                found, last = True, None
+            except Broken as broken:
+                last = Broken(broken.reason, broken.resume, quiet=broken.quiet and not found)
+                if last.quiet or not (yield from skip_python_call(reader, start, self.closer, ends)):
+                    raise last from None
+                yield from reader.space()
+            if self.brackets:
+                if (yield from reader.accept("]")):
+                    break
+                if not (yield from reader.accept(",")):
+                    yield from reader.until([self.closer])  # what is quoted there is none
+                    raise last or Broken("the list of calls has no comma or bracket after a call")
+                yield from reader.space()
+            elif (yield from reader.starts(self.closer)) or not (yield from reader.peek()):
+                break
+            if last:
+                context.give_up(last)
+        if last:
+            raise last
+        context.passed()
 
     def _call(self, context: Context, offered: bool) -> Step[None]:
         """One call, and the white space after it; `offered`: of an offered tool only."""

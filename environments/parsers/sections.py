@@ -6,13 +6,14 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from environments.parsers.argument_types import ParameterTypes
 from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import CannotRender, Context, Grammar, writable
-from environments.parsers.json_calls import ARGUMENTS, call_of, skip_broken
+from environments.parsers.json_calls import ARGUMENTS, call_of
 from environments.parsers.json_value import members, pass_value
 from environments.parsers.reader import LONGEST_WORD, Broken, Step
+from environments.parsers.recovery import skip_json
 
 _WORD = re.compile(r"[^\s<`{]*")
 
@@ -47,14 +48,14 @@ class Section(Grammar):
                 break
             if begun:
                 context.passed()
-            begun = True
+            begun, start = True, reader.position + len(self.call_begin)
             try:
                 yield from self._call(context)
                 context.passed()
                 good = True
             except Broken as broken:
                 if broken.resume is None:
-                    yield from skip_broken(context, (self.call_begin, self.call_end, *ends))
+                    yield from skip_json(reader, start, (self.call_begin, self.call_end, *ends))
                     yield from reader.accept(self.call_end)
                 context.give_up(broken)
         if (yield from reader.accept_any(ends)):
@@ -183,7 +184,7 @@ class KimiK2(Section):
             raise Broken(f"something else than {self.call_end} follows the call's JSON")
         out.finish_call()
 
-    def _named(self, call_id: str, tools: Mapping[str, Any]) -> str:
+    def _named(self, call_id: str, tools: Mapping[str, ParameterTypes]) -> str:
         """The name that an id has; empty where it has none."""
         if found := self._ID.fullmatch(call_id):
             return found[1]
@@ -195,13 +196,13 @@ class KimiK2(Section):
         return loose[1] if loose and (loose[1] in tools or not tools) else ""
 
     @staticmethod
-    def _found_in(text: str, tools: Mapping[str, Any]) -> tuple[str, str]:
+    def _found_in(text: str, tools: Mapping[str, ParameterTypes]) -> tuple[str, str]:
         """Name and arguments of a call whose id tells nothing."""
         keys = {key for key, _ in members(text)}
         if "name" in keys and not keys.isdisjoint(ARGUMENTS):
             call = call_of(text)
             return call.name, call.arguments
-        fits = [tool for tool, schema in tools.items() if _takes(schema, keys)]
+        fits = [tool for tool, parameters in tools.items() if keys and parameters.takes(keys)]
         if len(fits) != 1:
             raise Broken("the call's id names no tool")
         return fits[0], text
@@ -212,10 +213,3 @@ class KimiK2(Section):
             if found and found[1] == call.name and len(call_id) <= LONGEST_WORD:
                 return f"{call_id}{self.ARGUMENTS}{call.arguments}"
         raise CannotRender(f"{call.name!r} cannot be written as an id")
-
-
-def _takes(schema: Mapping[str, Any], keys: set[str]) -> bool:
-    properties, required = schema.get("properties"), schema.get("required")
-    known = properties if isinstance(properties, Mapping) else {}
-    needed = required if isinstance(required, list) else []
-    return keys <= known.keys() and keys.issuperset(map(str, needed))

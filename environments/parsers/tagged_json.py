@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context, Grammar
-from environments.parsers.json_calls import call_text, list_text, read_calls, skip_broken
+from environments.parsers.json_calls import call_text, list_text, read_calls
 from environments.parsers.reader import Broken, Step
+from environments.parsers.recovery import skip_json
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class TaggedJson(Grammar):
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader, closers = context.reader, [mark for mark in (self.closer, self.may_close) if mark]
+        marks = [*self.marks, *closers]
         reader.at += len(opener)
         yield from reader.space()
         if self.second:
@@ -48,15 +50,14 @@ class TaggedJson(Grammar):
         if (yield from reader.peek()) not in ("{", "["):
             raise Broken(f"no JSON follows {opener}", reader.position)
         try:
-            yield from read_calls(context)
-            yield from self._close(context)
-        except Broken as broken:
-            yield from skip_broken(context, [*self.marks, *closers])
+            yield from read_calls(context, marks)
+            yield from self._close(context, marks)
+        except Broken:
             yield from reader.accept_any(closers)
-            raise Broken(broken.reason) from None
+            raise
         context.passed()
 
-    def _close(self, context: Context) -> Step[None]:
+    def _close(self, context: Context, marks: Sequence[str]) -> Step[None]:
         reader = context.reader
         if self.may_close:
             after = reader.position
@@ -71,6 +72,7 @@ class TaggedJson(Grammar):
         for opener in self.marks:
             if (yield from reader.starts(opener)):
                 return
+        yield from skip_json(reader, reader.position, marks)
         raise Broken(f"something else than {self.closer} follows the call")
 
     def render(self, calls: Sequence[ParsedCall]) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from environments.parsers.argument_types import json_of, stays_text, types_of
+from environments.parsers.argument_types import ParameterTypes, json_of, stays_text
 from environments.parsers.arguments_text import ArgumentsWriter
 from environments.parsers.grammar import CannotRender
 from environments.parsers.json_value import load
@@ -74,17 +73,17 @@ class TypedArguments:
     Text is told as it comes; what may be of another type once it is whole.
 
     Args:
-        schema: Of the tool's parameters; None where the tool is not known.
+        parameters: Of the tool.
     """
 
-    def __init__(self, writer: ArgumentsWriter, schema: Mapping[str, Any] | None) -> None:
-        self._writer, self._schema = writer, schema
+    def __init__(self, writer: ArgumentsWriter, parameters: ParameterTypes) -> None:
+        self._writer, self._parameters = writer, parameters
         self._types: frozenset[str] = frozenset()
         self._parts: list[str] = []
 
     def begin(self, key: str, types: frozenset[str] | None = None) -> Said:
         """Begins an argument; what is returned takes its text. `types` None: as the schema says."""
-        self._types = types_of(self._schema, key) if types is None else types
+        self._types = self._parameters.of(key) if types is None else types
         self._writer.key(key)
         if stays_text(self._types):
             self._writer.begin_text()

@@ -8,8 +8,9 @@ from dataclasses import replace
 from environments.parsers.base import ParsedCall
 from environments.parsers.families import FAMILIES, parser_for
 from environments.parsers.grammar import CannotRender, Context, Grammar
-from environments.parsers.parser import THINK, Family
+from environments.parsers.parser import Family
 from environments.parsers.reader import Step
+from environments.parsers.thinking import THINK
 
 # The more specific first: several families write `<tool_call>`, each with something else in it.
 _MARKS = (

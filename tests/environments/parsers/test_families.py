@@ -34,7 +34,9 @@ from environments.parsers.families import family_of, parser_for
         ("meituan-longcat/LongCat-Flash-Chat", "longcat"),
         ("openai/gpt-oss-20b", "gpt_oss"),
         ("ibm-granite/granite-4.0-h-small", "granite4"),
-        ("nvidia/Llama-3.1-Nemotron-Nano-8B-v1", "llama"),
+        ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B", "nemotron_v3"),
+        ("XiaomiMiMo/MiMo-7B-RL", "qwen"),
+        ("XiaomiMiMo/MiMo-V2-Flash", "qwen3_coder"),
         ("stepfun-ai/Step-3.5-Flash", "step3p5"),
     ],
 )
@@ -46,6 +48,13 @@ def test_the_more_specific_name_counts(model: str, family: str) -> None:
 
 def test_a_name_that_tells_nothing_has_no_family() -> None:
     assert parser_for("my-model") is None
+
+
+@pytest.mark.parametrize(
+    "model", ["nvidia/Llama-3.1-Nemotron-Nano-8B-v1", "MiniMaxAI/MiniMax-M1-80k", "THUDM/glm-4-9b-chat"]
+)
+def test_a_model_that_writes_in_another_form_has_no_family(model: str) -> None:
+    assert parser_for(model) is None
 
 
 def test_a_family_by_name_and_variant() -> None:
