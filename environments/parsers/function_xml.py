@@ -15,7 +15,7 @@ from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import CannotRender, Context, Grammar, writable
 from environments.parsers.json_value import members
 from environments.parsers.reader import Broken, Step
-from environments.parsers.tagged_values import Trimmed, TypedArguments, bare, closing, pass_text
+from environments.parsers.tagged_values import Tags, Trimmed, TypedArguments, bare, pass_text
 
 FUNCTION, END_FUNCTION = "<function=", "</function>"
 PARAMETER, END_PARAMETER = "<parameter=", "</parameter>"
@@ -33,8 +33,9 @@ class FunctionXml(Grammar):
         return (self.opener, FUNCTION)
 
     @property
-    def _followers(self) -> Sequence[str]:
-        return (PARAMETER, END_FUNCTION, self.closer)
+    def _tags(self) -> Tags:
+        followers = (PARAMETER, END_FUNCTION, self.closer)
+        return Tags(END_PARAMETER, followers, FUNCTION, END_FUNCTION, (self.closer, self.opener))
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader = context.reader
@@ -73,7 +74,7 @@ class FunctionXml(Grammar):
             key = _unquoted((yield from reader.word(_KEY)))
             yield from reader.expect(">", "a parameter's name is not closed")
             value = Trimmed(arguments.begin(key))
-            yield from pass_text(reader, END_PARAMETER, self._followers, value)
+            yield from pass_text(reader, self._tags, value)
             value.end()
             arguments.end()
         writer.end()
@@ -85,9 +86,8 @@ class FunctionXml(Grammar):
 
     def _written(self, call: ParsedCall) -> str:
         lines = [self.opener, f"{FUNCTION}{_name(call.name, _NAME)}>"]
-        ends = closing(END_PARAMETER, self._followers)
         for key, value in members(call.arguments):
-            text = bare(value, ends, "\n")
+            text = bare(value, lambda text: self._tags.hold(f"\n{text}\n"))
             if text.endswith("\r"):
                 text += "\r"  # so that the line break after it is CRLF, and its own stays
             lines += [f"{PARAMETER}{_name(key, _KEY)}>", text, END_PARAMETER]

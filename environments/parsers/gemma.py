@@ -144,7 +144,7 @@ class Gemma(Grammar):
 
     def _string(self, value: str) -> str:
         """Any value, given as JSON text, as a string."""
-        return self._marked(bare(value, re.compile(re.escape(self.quote))))
+        return self._marked(bare(value, lambda text: self.quote not in text))
 
     def _marked(self, text: str) -> str:
         if self.quote in text:

@@ -11,13 +11,13 @@ from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import CannotRender, Context, Grammar, writable
 from environments.parsers.json_value import members
 from environments.parsers.reader import Broken, Step
-from environments.parsers.tagged_values import TypedArguments, bare, closing, pass_text
+from environments.parsers.tagged_values import Tags, TypedArguments, bare, pass_text
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 KEY, END_KEY, VALUE, END_VALUE = "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"
 _NAME = re.compile(r"[^\s<>{}\[\]\"']*")
 _KEY = re.compile(r"[^<\n]*")
-_FOLLOWERS = (KEY, CLOSE)
+_TAGS = Tags(END_VALUE, (KEY, CLOSE), OPEN, CLOSE)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Glm(Grammar):
             yield from reader.expect(END_KEY, f"an argument's name is not closed by {END_KEY}")
             yield from reader.space()
             yield from reader.expect(VALUE, f"no {VALUE} follows the name of an argument")
-            yield from pass_text(reader, END_VALUE, _FOLLOWERS, arguments.begin(key))
+            yield from pass_text(reader, _TAGS, arguments.begin(key))
             arguments.end()
             yield from reader.space()
         # A text that ends here was cut off: more arguments may have been meant.
@@ -59,11 +59,10 @@ class Glm(Grammar):
         return "\n".join(self._written(call) for call in calls)
 
     def _written(self, call: ParsedCall) -> str:
-        ends = closing(END_VALUE, _FOLLOWERS)
         parts = [f"{OPEN}{writable(call.name, _NAME)}"]
         for key, value in members(call.arguments):
             if key != key.strip():
                 raise CannotRender(f"{key!r} cannot be written as the name of an argument")
             parts.append(f"{KEY}{writable(key, _KEY)}{END_KEY}")
-            parts.append(f"{VALUE}{bare(value, ends)}{END_VALUE}")
+            parts.append(f"{VALUE}{bare(value, _TAGS.hold)}{END_VALUE}")
         return self.gap.join([*parts, CLOSE])

@@ -12,7 +12,7 @@ from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context, Grammar, writable
 from environments.parsers.json_value import members, pass_value
 from environments.parsers.reader import Broken, Step
-from environments.parsers.tagged_values import TypedArguments, bare, closing, pass_text
+from environments.parsers.tagged_values import Tags, TypedArguments, bare, pass_text
 
 _ATTRIBUTE = re.compile(r"[^\"'<>\n]*")
 _UNQUOTED = re.compile(r"[^\s\"'<>/]*")
@@ -21,7 +21,7 @@ _UNQUOTED = re.compile(r"[^\s\"'<>/]*")
 @dataclass(frozen=True)
 class InvokeXml(Grammar):
     """Args:
-    begin: Opens the section; what else may open it follows in `also`.
+    begin: Opens the section.
     end: Closes the section.
     tag: Stands before the names of the tags, such as `｜DSML｜`.
     call_begin: Stands before each call.
@@ -35,16 +35,21 @@ class InvokeXml(Grammar):
     call_begin: str = ""
     call_end: str = ""
     typed: bool = False
-    also: Sequence[str] = ()
 
     @property
     def openers(self) -> Sequence[str]:
-        return (self.begin, *self.also, f"<{self.tag}invoke name=")
+        return (self.begin, f"<{self.tag}invoke name=")
 
     @property
-    def _tags(self) -> tuple[str, str, str]:
+    def _names(self) -> tuple[str, str, str]:
         """What opens a parameter, closes a parameter, closes a call."""
         return f"<{self.tag}parameter", f"</{self.tag}parameter>", f"</{self.tag}invoke>"
+
+    @property
+    def _tags(self) -> Tags:
+        begin, end, close = self._names
+        between = (self.begin, self.end, self.call_begin, self.call_end)
+        return Tags(end, (begin, close), self.openers[-1], close, tuple(filter(None, between)))
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader = context.reader
@@ -62,7 +67,7 @@ class InvokeXml(Grammar):
             found += 1
         if not found:
             raise Broken(f"no call follows {opener}", after)
-        if (yield from reader.accept_any((self.end, *(begin.replace("<", "</", 1) for begin in self.also)))):
+        if (yield from reader.accept(self.end)):
             context.passed()
         reader.go_to(context.begun)
 
@@ -87,7 +92,7 @@ class InvokeXml(Grammar):
 
     def _body(self, name: str, writer: ArgumentsWriter, context: Context) -> Step[None]:
         reader = context.reader
-        begin, end, close = self._tags
+        begin, _, close = self._names
         arguments = TypedArguments(writer, context.types_of(name))
         yield from reader.space()
         if (yield from reader.peek()) == "{":
@@ -108,7 +113,7 @@ class InvokeXml(Grammar):
             elif self.typed:
                 types = ANY
             yield from reader.expect(">", "a parameter's tag is not closed")
-            yield from pass_text(reader, end, (begin, close), arguments.begin(key, types))
+            yield from pass_text(reader, self._tags, arguments.begin(key, types))
             arguments.end()
             yield from reader.space()
         writer.end()
@@ -127,11 +132,12 @@ class InvokeXml(Grammar):
         return "\n".join([self.begin, *(self._written(call) for call in calls), self.end])
 
     def _written(self, call: ParsedCall) -> str:
-        begin, end, close = self._tags
-        ends = closing(end, (begin, close))
+        begin, end, close = self._names
         lines = [f'{self.call_begin}<{self.tag}invoke name="{writable(call.name, _ATTRIBUTE)}">']
         for key, value in members(call.arguments):
             is_string = "true" if value.startswith('"') else "false"
             typed = f' string="{is_string}"' if self.typed else ""
-            lines.append(f'{begin} name="{writable(key, _ATTRIBUTE)}"{typed}>{bare(value, ends)}{end}')
+            lines.append(
+                f'{begin} name="{writable(key, _ATTRIBUTE)}"{typed}>{bare(value, self._tags.hold)}{end}'
+            )
         return "\n".join([*lines, f"{close}{self.call_end}"])

@@ -25,6 +25,14 @@ def _end(name: str) -> str:
     return f"{CLOSE}{name}{SEPARATOR}"
 
 
+END = _end("argument")
+_NOT_IN_A_VALUE = (END, _end("call"), f"{OPEN}argument ", f"{OPEN}call ")
+
+
+def _holds(text: str) -> bool:
+    return not any(mark in text for mark in _NOT_IN_A_VALUE)
+
+
 class KimiK3(Grammar):
     openers = (TOOLS, RESPONSE)
 
@@ -39,10 +47,17 @@ class KimiK3(Grammar):
         after, found = reader.position, False
         while True:
             yield from reader.space()
-            if not (yield from reader.accept(f"{OPEN}call ")):
+            if not (yield from reader.starts(f"{OPEN}call ")):
                 break
-            yield from self._call(context)
+            if found:
+                context.passed()
             found = True
+            try:
+                yield from self._call(context)
+            except Broken as broken:
+                yield from reader.until((f"{OPEN}call ", _end("call"), _end("tools")))
+                yield from reader.accept(_end("call"))
+                context.give_up(broken)
         if not found:
             raise Broken("a section of calls without a call", after)
         if (yield from reader.accept(_end("tools"))):
@@ -51,6 +66,7 @@ class KimiK3(Grammar):
 
     def _call(self, context: Context) -> Step[None]:
         reader, out = context.reader, context.out
+        reader.at += len(f"{OPEN}call ")
         name = (yield from self._attributes(context)).get("tool", "")
         if not name:
             raise Broken("a call names no tool")
@@ -67,8 +83,9 @@ class KimiK3(Grammar):
                 raise Broken("an argument has no key")
             types = TEXT if given.get("type", "string") == "string" else ANY - TEXT
             said = arguments.begin(given["key"], types)
-            yield from reader.until_closed([_end("argument")], said, "an argument is not closed")
-            reader.at += len(_end("argument"))
+            if (yield from reader.until_closed(_NOT_IN_A_VALUE, said, "an argument is not closed")) != END:
+                raise Broken("an argument is not closed")
+            reader.at += len(END)
             arguments.end()
         writer.end()
         out.finish_call()
@@ -94,10 +111,12 @@ class KimiK3(Grammar):
     @staticmethod
     def _written(number: int, call: ParsedCall) -> str:
         parts = [f'{OPEN}call tool="{_attribute(call.name)}" index="{number}"{SEPARATOR}']
-        end = _end("argument")
         for key, value in members(call.arguments):
-            kind, text = _KINDS.get(value[0], "number"), bare(value, re.compile(re.escape(end)))
-            parts.append(f'{OPEN}argument key="{_attribute(key)}" type="{kind}"{SEPARATOR}{text}{end}')
+            kind, text = (
+                _KINDS.get(value[0], "number"),
+                bare(value, lambda text: not any(mark in text for mark in _NOT_IN_A_VALUE)),
+            )
+            parts.append(f'{OPEN}argument key="{_attribute(key)}" type="{kind}"{SEPARATOR}{text}{END}')
         return "".join([*parts, _end("call")])
 
 

@@ -22,7 +22,7 @@ OPEN, CLOSE = f"{MARK}<tool_call>", f"{MARK}</tool_call>"
 INVOKE, END_INVOKE = f'{MARK}<invoke name="', f"{MARK}</invoke>"
 _NAME = re.compile(r"[^\"<>\n]*")
 _KEY = re.compile(r"[^<>/\n]*")
-_TAG = re.compile(re.escape(f"{MARK}<"))
+_TAG = f"{MARK}<"
 
 
 class MiniMaxM3(Grammar):
@@ -121,4 +121,4 @@ class _Level:
 
 
 def _element(key: str, value: str) -> str:
-    return f"{MARK}<{writable(key, _KEY)}>{bare(value, _TAG)}{MARK}</{key}>"
+    return f"{MARK}<{writable(key, _KEY)}>{bare(value, lambda text: _TAG not in text)}{MARK}</{key}>"

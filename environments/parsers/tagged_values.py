@@ -3,37 +3,95 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from environments.parsers.argument_types import ParameterTypes, json_of, stays_text
 from environments.parsers.arguments_text import ArgumentsWriter
 from environments.parsers.grammar import CannotRender
 from environments.parsers.json_value import load
-from environments.parsers.reader import Reader, Said, Step
+from environments.parsers.reader import Broken, Reader, Said, Step, finish, reader_of
+
+_HEAD = re.compile(r"[^<>]*")
+"""What follows the beginning of a call up to its first argument."""
 
 
-def pass_text(reader: Reader, closer: str, followers: Sequence[str], said: Said) -> Step[None]:
+@dataclass(frozen=True)
+class Tags:
+    """What stands around a value, and around the call that it is in.
+
+    Args:
+        closer: Closes the value.
+        followers: What may come after it.
+        call: Begins a call.
+        end: Closes a call.
+        between: Other marks that stand between two calls.
+    """
+
+    closer: str
+    followers: tuple[str, ...]
+    call: str
+    end: str
+    between: tuple[str, ...] = ()
+
+    def hold(self, text: str) -> bool:
+        """Whether `text` is read back as it is."""
+        reader, said = reader_of(text + self.closer + self.followers[0]), list[str]()
+        try:
+            finish(pass_text(reader, self, said.append))
+        except Broken:
+            return False
+        return "".join(said) == text
+
+
+def pass_text(reader: Reader, tags: Tags, said: Said) -> Step[None]:
     """Passes a value and its closing tag.
 
-    A closing tag ends it only where one of `followers` comes after it, or the text ends: others are part of
-    it.
+    A closing tag ends it only where one of the followers comes after it, or the text ends, and not inside a
+    whole call that the value quotes: others are part of it.
 
     Raises:
-        Broken: It is never closed.
+        Broken: It is never closed, or only after another call has begun.
     """
+    reason = f"a value is not closed by {tags.closer}"
+    quoting = False
     while True:
-        yield from reader.until_closed([closer], said, f"a value is not closed by {closer}")
+        mark = yield from reader.until_closed([tags.closer, tags.call, tags.end], said, reason)
         place = reader.position
-        reader.at += len(closer)
-        after = reader.position
-        yield from reader.space()
-        if not (yield from reader.peek()):
-            return
-        for follower in followers:
-            if (yield from reader.starts(follower)):
+        reader.at += len(mark)
+        if mark == tags.closer and not quoting:
+            after = reader.position
+            yield from reader.space()
+            if not (yield from reader.peek()) or (yield from _one_comes(reader, tags.followers)):
                 return
-        said(reader.between(place, after))
-        reader.go_to(after)
+            reader.go_to(after)
+        elif mark == tags.call:
+            quoting = (yield from _is_head(reader, tags)) or quoting
+        elif mark == tags.end and quoting:
+            quoting = False
+        elif mark == tags.end:
+            resume = reader.position
+            yield from reader.space()
+            while (yield from reader.accept_any(tags.between)):
+                yield from reader.space()
+            if (yield from reader.accept(tags.call)) and (yield from _is_head(reader, tags)):
+                raise Broken(reason, resume)
+        said(reader.between(place, reader.position))
+
+
+def _is_head(reader: Reader, tags: Tags) -> Step[bool]:
+    """Passes what follows the beginning of a call; whether it is a name, and then an argument or the end."""
+    name = yield from reader.word(_HEAD)
+    yield from reader.accept(">")
+    yield from reader.space()
+    return bool(name.strip()) and (yield from _one_comes(reader, tags.followers))
+
+
+def _one_comes(reader: Reader, literals: Sequence[str]) -> Step[bool]:
+    for literal in literals:
+        if (yield from reader.starts(literal)):
+            return True
+    return False
 
 
 class Trimmed:
@@ -99,24 +157,18 @@ class TypedArguments:
             self._writer.value(json_of("".join(self._parts), self._types))
 
 
-def bare(value: str, ends: re.Pattern[str], before: str = "") -> str:
+def bare(value: str, holds: Callable[[str], bool]) -> str:
     """A value, given as JSON text, as bare text: a string decoded, everything else as it is.
 
     Args:
-        ends: What would end it.
-        before: Stands before it, and may be the beginning of what would.
+        holds: Whether a text can stand as a value.
 
     Raises:
-        CannotRender: It would end inside.
+        CannotRender: It cannot.
     """
     if not value.startswith('"'):
-        return value.replace("<", "\\u003c") if ends.search(before + value) else value
+        return value if holds(value) else value.replace("<", "\\u003c")
     text = str(load(value))
-    if found := ends.search(before + text):
-        raise CannotRender(f"{found[0]!r} stands in a value")
+    if not holds(text):
+        raise CannotRender("what stands in a value would end it")
     return text
-
-
-def closing(closer: str, followers: Sequence[str]) -> re.Pattern[str]:
-    """What ends a value that `pass_text` passes with the same arguments."""
-    return re.compile(rf"{re.escape(closer)}\s*(?:{'|'.join(map(re.escape, followers))})")
