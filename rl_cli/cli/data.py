@@ -30,8 +30,8 @@ def convert(
 
     Reads {"id", "tools", "messages"}, prints {"id", "conversations": [{"from", "value"}], "tool_stats", ...},
     or {"id", "rejected": why}; with --reverse the other way round. Other fields of a line are kept. How many
-    were rejected is said on stderr, and is no failure. A line that is no JSON object is reported there with
-    its number and left out; the exit code is then 1.
+    were rejected is said on stderr, and is no failure. A line that is no JSON object, one with NaN in its
+    tools for one, is reported there with its number and left out; the exit code is then 1.
     """
     if not jsonl:
         raise BadUsage("conversations are read as lines", "give --jsonl")
@@ -44,16 +44,20 @@ def convert(
 
 def _converted(row: dict[str, Any], reverse: bool, counts: Counter[str]) -> dict[str, Any]:
     """The line in the other form, or why it is rejected; with its other fields, under their names."""
-    from rl_cli.data.errors import Unconvertible
+    from rl_cli.data.errors import NotJson, Unconvertible
+    from rl_cli.data.strict_json import require_json
 
     given, made = (CONVERSATIONS, MESSAGES) if reverse else (MESSAGES, CONVERSATIONS)
     others = {key: value for key, value in row.items() if key not in ("id", "rejected", *given, *made)}
     try:
+        require_json(**others)
         if "rejected" in row and not row.keys() & {*given}:
             raise Unconvertible(str(row["rejected"]))
         if taken := [key for key in row if key in made or key == "rejected"]:
             raise Unconvertible(f"a field named {taken[0]!r}, which the converted line has itself")
         converted = _to_messages(row) if reverse else _to_conversations(row)
+    except NotJson as reason:
+        raise BadUsage(str(reason)) from None
     except Unconvertible as reason:
         counts["rejected"] += 1
         return {"rejected": str(reason), **others}
@@ -62,11 +66,9 @@ def _converted(row: dict[str, Any], reverse: bool, counts: Counter[str]) -> dict
 
 
 def _to_conversations(row: dict[str, Any]) -> dict[str, Any]:
-    from dataclasses import asdict
-
     from rl_cli.data.trajectory import to_conversations
 
-    return asdict(to_conversations(row.get("messages"), row.get("tools")))
+    return vars(to_conversations(row.get("messages"), row.get("tools")))
 
 
 def _to_messages(row: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from rl_cli.data.canonical import canonical
 from rl_cli.data.errors import Unconvertible
 from rl_cli.data.gpt_turns import read_gpt, write_gpt, write_results
 from rl_cli.data.markup import escape_json, escape_text, unescape_text
-from rl_cli.data.strict_json import strict_json
+from rl_cli.data.strict_json import DEEPEST, require_json, strict_json, too_deep
 from rl_cli.data.tool_stats import ToolCount, reasoning_coverage, tool_stats
 
 Turn = TypedDict("Turn", {"from": str, "value": str})
@@ -54,9 +54,9 @@ def to_conversations(messages: Any, tools: Any = None) -> Trajectory:
         tools: OpenAI schemas, with or without `{"type": "function"}` around them, or names.
 
     Raises:
-        Unconvertible: It says why.
+        Unconvertible: It says why; NotJson where the tools hold NaN or an infinity.
     """
-    schemas = [_schema(tool) for tool in _listed(tools)]
+    schemas = _schemas(tools)
     conversation = canonical(messages)
     names = {schema["function"]["name"] for schema in schemas}
     stats = tool_stats(conversation.messages)
@@ -157,6 +157,21 @@ def _read_tools(value: str) -> list[dict[str, Any]]:
     inside = inside.strip()
     listed = strict_json(inside if inside.startswith("[") else f"[{','.join(inside.splitlines())}]")
     return [_schema(tool) for tool in listed]
+
+
+def _schemas(tools: Any) -> list[dict[str, Any]]:
+    """The tools' schemas, of tools as they stand in a line; a JSON text of them will do."""
+    if isinstance(tools, str):
+        try:
+            tools = strict_json(tools) if tools.strip() else []
+        except (ValueError, RecursionError) as error:
+            raise Unconvertible(f"tools are a text that is no JSON list: {error}") from None
+    listed = _listed(tools)
+    require_json(tools=listed)
+    schemas = [_schema(tool) for tool in listed]
+    if too_deep(require_json(tools=schemas)):
+        raise Unconvertible(f"tools are nested more than {DEEPEST} levels deep")
+    return schemas
 
 
 def _schema(tool: Any) -> dict[str, Any]:
