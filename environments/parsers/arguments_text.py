@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 
 from environments.parsers.output import Output
+from environments.parsers.reader import Reader
 
 
 class ArgumentsWriter:
-    """Writes one object. A key that comes twice is written twice: whoever reads the JSON takes the last."""
+    """Writes one object. A key that comes twice is written twice, and told of."""
 
-    def __init__(self, out: Output) -> None:
-        self._out = out
-        self._empty = True
+    def __init__(self, out: Output, reader: Reader) -> None:
+        self._out, self._reader = out, reader
+        self._keys: set[str] = set()
 
     def key(self, name: str) -> None:
-        self._out.arguments(("{" if self._empty else ", ") + quoted(name) + ": ")
-        self._empty = False
+        if name in self._keys:
+            self._out.tell(
+                self._reader.position, f"the argument {name!r} is given twice: the last one counts"
+            )
+        self._out.arguments((", " if self._keys else "{") + quoted(name) + ": ")
+        self._keys.add(name)
 
     def value(self, text: str) -> None:
         """A value that is JSON text."""
@@ -33,7 +38,7 @@ class ArgumentsWriter:
         self._out.arguments('"')
 
     def end(self) -> None:
-        self._out.arguments("{}" if self._empty else "}")
+        self._out.arguments("}" if self._keys else "{}")
 
 
 def quoted(text: str) -> str:

@@ -62,7 +62,7 @@ class FunctionXml(Grammar):
         if not name or not (yield from reader.accept(">")):
             raise Broken(f"no name follows {FUNCTION}", after)
         out.start_call(name)
-        writer = ArgumentsWriter(out)
+        writer = ArgumentsWriter(out, reader)
         arguments = TypedArguments(writer, context.types_of(name))
         while True:
             yield from reader.space()

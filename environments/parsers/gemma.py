@@ -49,13 +49,23 @@ class Gemma(Grammar):
         if not name or not (yield from reader.starts("{")):
             raise Broken("a call has no name, or no arguments", after)
         out.start_call(name)
-        yield from self._arguments(name, context)
+        try:
+            yield from self._arguments(name, context)
+        except Broken as broken:
+            raise Broken(broken.reason, self._swallowed(context)) from None
         yield from reader.space()
         closed = (yield from reader.accept(self.end)) or (yield from reader.starts(self.begin))
         if not closed and (yield from reader.peek()):
             raise Broken(f"something else than {self.end} follows the call")
         out.finish_call()
         context.passed()
+
+    def _swallowed(self, context: Context) -> int | None:
+        """Where the next call begins in the string that reading has failed after: it was never closed."""
+        reader = context.reader
+        before, closed, after = reader.between(context.begun, reader.position).rpartition(self.quote)
+        place = before.find(self.begin, before.rfind(self.quote) + 1) if closed and not after.strip() else -1
+        return context.begun + place if place > 0 else None
 
     def _arguments(self, name: str, context: Context) -> Step[None]:
         reader, say = context.reader, context.out.arguments

@@ -39,7 +39,7 @@ class Glm(Grammar):
         if not name or not ((yield from reader.starts(KEY)) or (yield from reader.starts(CLOSE))):
             raise Broken(f"no call follows {OPEN}", after)
         out.start_call(name)
-        writer = ArgumentsWriter(out)
+        writer = ArgumentsWriter(out, reader)
         arguments = TypedArguments(writer, context.types_of(name))
         while (yield from reader.accept(KEY)):
             key = (yield from reader.word(_KEY)).strip()

@@ -78,7 +78,7 @@ class InvokeXml(Grammar):
         if not name:
             raise Broken("a call has no name")
         out.start_call(name)
-        writer = ArgumentsWriter(out)
+        writer = ArgumentsWriter(out, reader)
         if (yield from reader.accept("/>")):
             writer.end()
         else:

@@ -71,7 +71,7 @@ class KimiK3(Grammar):
         if not name:
             raise Broken("a call names no tool")
         out.start_call(name)
-        writer = ArgumentsWriter(out)
+        writer = ArgumentsWriter(out, reader)
         arguments = TypedArguments(writer, context.types_of(name))
         while True:
             yield from reader.space()

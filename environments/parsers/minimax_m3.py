@@ -52,7 +52,7 @@ class MiniMaxM3(Grammar):
         if not name:
             raise Broken("a call has no name")
         out.start_call(name)
-        writer = ArgumentsWriter(out)
+        writer = ArgumentsWriter(out, reader)
         while True:
             yield from reader.space()
             if (yield from reader.accept(END_INVOKE)):

@@ -19,10 +19,10 @@ _NUMBER = re.compile(r"[-+.0-9eE_]*")
 _PART = {quote: re.compile(rf"""(?:[^\\{quote}]+|\\[ntrbf"'\\])++""") for quote in "'\""}
 """What JSON writes the same way, but for quotes and line breaks."""
 _PLAIN_PART = {quote: re.compile(rf"[^\\{quote}]+") for quote in "'\""}
-_ESCAPED_OR_QUOTE = re.compile(r'\\(.)|"')
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _DIGITS = {"x": 2, "u": 4, "U": 8}
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a": "\a", "0": "\0", "\n": ""}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a": "\a", "\n": ""}
+_OCTAL = re.compile("[0-7]*")
 _CONSTANTS = {
     "True": "true",
     "False": "false",
@@ -43,15 +43,15 @@ def pass_literal(reader: Reader, said: Said) -> Step[None]:
     Raises:
         Broken: It is none, or the text ends in it.
     """
-    open_: list[str] = []
+    open_: list[_Open] = []
     while True:
         sign = yield from reader.peek()
-        if sign in ("[", "(", "{") and sign:
+        if sign in ("[", "(", "{"):
             reader.at += 1
-            open_.append(sign)
-            if len(open_) > DEEPEST:
+            if len(open_) == DEEPEST:
                 raise Broken(f"a value is nested more than {DEEPEST} levels deep")
-            said("{" if sign == "{" else "[")
+            open_.append(_Open(sign, said))
+            said = open_[-1].said
             first = True
         else:
             yield from _scalar(reader, said)
@@ -61,9 +61,11 @@ def pass_literal(reader: Reader, said: Said) -> Step[None]:
         while open_:
             yield from reader.space()
             comma = not first and (yield from reader.accept(","))
+            if comma:
+                said = open_[-1].take_comma()
             yield from reader.space()
-            if (yield from reader.accept(_CLOSES[open_[-1]])):
-                said("}" if open_.pop() == "{" else "]")
+            if (yield from reader.accept(_CLOSES[open_[-1].sign])):
+                said = open_.pop().close(empty=first)
                 first = False
                 if not open_:
                     return
@@ -72,9 +74,39 @@ def pass_literal(reader: Reader, said: Said) -> Step[None]:
                 raise Broken("a value has no comma or closing bracket where one must be")
             if not first:
                 said(", ")
-            if open_[-1] == "{":
+            if open_[-1].sign == "{":
                 yield from _key(reader, said)
             break
+
+
+class _Open:
+    """An open bracket. What is in parentheses waits for the comma that makes it a tuple."""
+
+    def __init__(self, sign: str, outer: Said) -> None:
+        self.sign, self.said = sign, outer
+        self._outer = outer
+        self._held: list[str] = []
+        if sign == "(":
+            self.said = self._held.append
+        else:
+            outer(sign)
+
+    def take_comma(self) -> Said:
+        """What takes the next value."""
+        if self.sign == "(" and self.said != self._outer:
+            self._outer("[" + "".join(self._held))
+            self.said = self._outer
+        return self.said
+
+    def close(self, empty: bool) -> Said:
+        """What takes what comes after it."""
+        if self.sign != "(":
+            self._outer(_CLOSES[self.sign])
+        elif self.said == self._outer:
+            self._outer("]")
+        else:
+            self._outer("[]" if empty else "".join(self._held))
+        return self._outer
 
 
 def literal(value: str) -> str:
@@ -163,12 +195,14 @@ def _string(reader: Reader, said: Said, raw: bool) -> Step[None]:
 def _as_json(part: str) -> str:
     """A part of a string whose escapes JSON knows too."""
     if '"' in part or "\\'" in part:
-        part = _ESCAPED_OR_QUOTE.sub(_requoted, part)
-    return _CONTROL.sub(lambda found: quoted(found[0])[1:-1], part) if _CONTROL.search(part) else part
-
-
-def _requoted(found: re.Match[str]) -> str:
-    return '\\"' if found[0] == '"' else "'" if found[1] == "'" else found[0]
+        # A backslash that is escaped escapes nothing: those are kept apart.
+        parts = part.split("\\\\")
+        bare = (text.replace('\\"', '"').replace("\\'", "'").replace('"', '\\"') for text in parts)
+        part = "\\\\".join(bare)
+    if _CONTROL.search(part):
+        part = part.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+        part = _CONTROL.sub(lambda found: quoted(found[0])[1:-1], part)
+    return part
 
 
 def _escape(reader: Reader, raw: bool) -> Step[str]:
@@ -182,6 +216,8 @@ def _escape(reader: Reader, raw: bool) -> Step[str]:
         return _ESCAPES[sign]
     if sign in ("\\", "'", '"'):
         return sign
+    if sign in "01234567":
+        return chr(int(sign + (yield from reader.word(_OCTAL, 2)), 8))
     count = _DIGITS.get(sign, 0)
     yield from reader.need(count)
     digits = reader.text[reader.at : reader.at + count]

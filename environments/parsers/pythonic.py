@@ -94,7 +94,7 @@ class Pythonic(Grammar):
         if foreign:
             out = Output()
         out.start_call(name)
-        arguments = ArgumentsWriter(out)
+        arguments = ArgumentsWriter(out, reader)
         yield from reader.space()
         first = True
         while not (yield from reader.accept(")")):
