@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from rl_cli.cli.app import group
 from rl_cli.cli.jsonl import convert_lines
 from rl_cli.cli.output import say
 from rl_cli.core.errors import BadUsage
+from rl_cli.core.json_text import repair_surrogates
 
 MESSAGES = ("tools", "messages")
 CONVERSATIONS = ("conversations", "system_messages", "tool_stats", "reasoning", "completed", "marks")
@@ -45,12 +47,11 @@ def convert(
 def _converted(row: dict[str, Any], reverse: bool, counts: Counter[str]) -> dict[str, Any]:
     """The line in the other form, or why it is rejected; with its other fields, under their names."""
     from rl_cli.data.errors import NotJson, Unconvertible
-    from rl_cli.data.strict_json import require_json
 
     given, made = (CONVERSATIONS, MESSAGES) if reverse else (MESSAGES, CONVERSATIONS)
-    others = {key: value for key, value in row.items() if key not in ("id", "rejected", *given, *made)}
+    others = {key: value for key, value in row.items() if key not in ("rejected", *given, *made)}
     try:
-        require_json(**others)
+        others = _loadable(others)
         if "rejected" in row and not row.keys() & {*given}:
             raise Unconvertible(str(row["rejected"]))
         if taken := [key for key in row if key in made or key == "rejected"]:
@@ -60,9 +61,18 @@ def _converted(row: dict[str, Any], reverse: bool, counts: Counter[str]) -> dict
         raise BadUsage(str(reason)) from None
     except Unconvertible as reason:
         counts["rejected"] += 1
-        return {"rejected": str(reason), **others}
+        return {"rejected": repair_surrogates(str(reason)), **others}
     counts["converted"] += 1
     return {**converted, **others}
+
+
+def _loadable(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields, with U+FFFD for halves of surrogate pairs, which most loaders of data sets refuse."""
+    from rl_cli.data.strict_json import repair_escapes, require_json
+
+    text = require_json(**fields)
+    repaired = repair_escapes(text)
+    return fields if repaired == text else json.loads(repaired)
 
 
 def _to_conversations(row: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Messages as providers and files write them -> canonical ones.
 
 Taken: OpenAI's chat messages with parts, `reasoning_content`, `reasoning_details`, the older `function_call`;
-Anthropic's blocks; arguments and results that are objects instead of text.
+Anthropic's blocks; LangChain's calls, which have `args` and may stand beside such blocks; arguments and
+results that are objects instead of text.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
 MEDIA = ("image", "image_url", "audio", "input_audio", "video", "video_url", "file", "document")
 """Parts of these types hold one of these keys, or a `source`, `url` or `data`."""
 THINKING_PARTS = ("thinking", "reasoning")
+ARGUMENTS = ("arguments", "args", "input", "parameters")
+"""What the arguments of a call are named."""
 ANTHROPIC_PARTS = ("tool_use", "tool_result", "redacted_thinking", *THINKING_PARTS)
 
 
@@ -107,8 +110,8 @@ def _user(content: Any) -> Iterator[Message]:
 
 def _result(call_id: Any, name: Any, content: Any) -> Message:
     result: Message = {"role": "tool", "content": text_of(content)}
-    if isinstance(call_id, str) and call_id:
-        result["tool_call_id"] = repair_surrogates(call_id)
+    if told := _id(call_id):
+        result["tool_call_id"] = told
     if isinstance(name, str) and name:
         result["name"] = repair_surrogates(name)
     return result
@@ -162,9 +165,12 @@ def _calls(message: dict[str, Any], content: Any, marks: set[str]) -> Iterator[T
         function = call.get("function", call) if isinstance(call, dict) else None
         if not isinstance(function, dict):
             raise Unconvertible("a call without a function")
-        yield _call(call.get("id"), function.get("name"), function.get("arguments"), marks)
+        arguments = next((function[key] for key in ARGUMENTS if key in function), None)
+        yield _call(call.get("id"), function.get("name"), arguments, marks)
+    told = {_id(call.get("id")) for call in calls} - {""}
     for part in _parts(content, "tool_use"):
-        yield _call(part.get("id"), part.get("name"), part.get("input"), marks)
+        if _id(part.get("id")) not in told:
+            yield _call(part.get("id"), part.get("name"), part.get("input"), marks)
 
 
 def _call(call_id: Any, name: Any, arguments: Any, marks: set[str]) -> ToolCall:
@@ -177,8 +183,16 @@ def _call(call_id: Any, name: Any, arguments: Any, marks: set[str]) -> ToolCall:
         text = readable
     else:
         marks.add("invalid_arguments")
-    call_id = repair_surrogates(call_id) if isinstance(call_id, str) else ""
-    return tool_call(call_id, repair_surrogates(name), text)
+    return tool_call(_id(call_id), repair_surrogates(name), text)
+
+
+def _id(value: Any) -> str:
+    """The id of a call; empty where there is none. Numbers are ids too: a result names them."""
+    if value is None or value == "":
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise Unconvertible("an id of a call that is neither a text nor a whole number")
+    return repair_surrogates(str(value))
 
 
 def _json(value: Any) -> str:

@@ -74,6 +74,42 @@ def test_a_result_before_its_call_is_refused() -> None:
         canonical([USER, result("a"), called(("a", "read"))])
 
 
+def test_numbers_are_ids_too() -> None:
+    calls = called((None, "read"), (None, "run"))
+    for number, call in enumerate(calls["tool_calls"], 1):
+        call["id"] = number
+    assert answers(calls, result(2, "two"), result(1, "one")) == [  # type: ignore[arg-type]
+        (2, "2", "run", "two"),
+        (3, "1", "read", "one"),
+    ]
+
+
+@pytest.mark.parametrize("call_id", [1.5, True, ["a"], {"id": "a"}])
+def test_other_values_are_no_ids(call_id: Any) -> None:
+    for messages in ([called((call_id, "read"))], [called(("a", "read")), result(call_id)]):
+        with pytest.raises(Unconvertible, match="neither a text nor a whole number"):
+            canonical([USER, *messages])
+
+
+@pytest.mark.parametrize("name", ["arguments", "args", "input", "parameters"])
+def test_arguments_by_any_usual_name_are_kept(name: str) -> None:
+    calls = [{"id": "a", "name": "read", name: {"path": "x"}}, {"id": "b", "name": "run"}]
+    found = canonical([USER, {"role": "assistant", "tool_calls": calls}]).messages[1]["tool_calls"]
+    assert [call["function"]["arguments"] for call in found] == ['{"path": "x"}', "{}"]
+
+
+def test_a_call_that_is_given_twice_is_one() -> None:
+    """As LangChain keeps Anthropic's answers: the blocks, and the calls that it read in them."""
+    blocks = [{"type": "text", "text": "Look."}, {"type": "tool_use", "id": "a", "name": "read", "input": {}}]
+    called_twice = {
+        "role": "assistant",
+        "content": blocks,
+        "tool_calls": [{"id": "a", "name": "read", "args": {}}],
+    }
+    found = canonical([USER, called_twice]).messages[1]
+    assert (found["content"], [call["id"] for call in found["tool_calls"]]) == ("Look.", ["a"])
+
+
 def test_the_older_form_of_calls() -> None:
     older = {"role": "assistant", "content": None, "function_call": {"name": "read", "arguments": "{}"}}
     assert answers(older, {"role": "function", "name": "read", "content": "x"}) == [

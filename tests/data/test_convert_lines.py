@@ -51,6 +51,16 @@ def test_no_line_is_printed_that_is_no_json(field: str, options: tuple[str, ...]
     assert "which JSON lacks" in done.err
 
 
+def test_halves_of_surrogate_pairs_are_on_no_line() -> None:
+    """Loaders of data sets refuse their escapes."""
+    done = convert(
+        '{"id": "a\\ud800", "note": {"\\udc00": "\\ud83c\\udf78 \\ud83c"}, "messages": 3}\n' + row(2)
+    )
+    assert "\\ud" not in done.out
+    told = done.rows()[0]
+    assert (told["id"], told["note"]) == ("a\ufffd", {"\ufffd": "🍸 \ufffd"})
+
+
 def test_a_number_that_json_lacks_in_a_result_is_text() -> None:
     call = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}}]}
     messages = [USER, call, {"role": "tool", "tool_call_id": "a", "content": {"loss": float("nan")}}]
