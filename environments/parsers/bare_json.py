@@ -23,7 +23,7 @@ class LlamaJson(Grammar):
 
     TAG = "<|python_tag|>"
     openers = (TAG, "{")
-    noise = re.compile(r"\{+(?=\{)")
+    noise = re.compile(r"\{+(?=\{)|\{(?=\s*[^\s\"{])")
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader, offered = context.reader, context.in_text and opener != self.TAG
@@ -37,9 +37,10 @@ class LlamaJson(Grammar):
             try:
                 yield from read_call(context, arguments_required=True, offered=offered)
             except Broken as broken:
-                if '"' in reader.between(context.begun, reader.position):  # what is in an object is no call
+                # What is in an object is no call.
+                if broken.resume is None and '"' in reader.between(context.begun, reader.position):
                     yield from skip_object(reader, context.begun)
-                raise Broken(broken.reason, quiet=broken.quiet) from None
+                raise
             yield from reader.space()
             if (yield from reader.accept(";")):
                 yield from reader.space()
@@ -59,7 +60,7 @@ class BareList(Grammar):
     """
 
     openers = ("<tool_call>", "[TOOL_CALLS]", "```json", "```", "[")
-    noise = re.compile(r"\[+(?=\[)")
+    noise = re.compile(r"\[+(?=\[)|\[(?=\s*[^\s\[{])")
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader, fenced = context.reader, opener.startswith("`")

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
 from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context, Grammar, writable
@@ -20,50 +22,75 @@ START, CHANNEL, MESSAGE, CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", 
 ENDS = ("<|end|>", "<|call|>", "<|return|>")
 NEXT = (START, CHANNEL)
 FUNCTIONS = "functions."
+CONTENT_TYPES = ("json", "code", "text")
 _HEADER = re.compile(r"[^<]*")
 _NAME = re.compile(r"[^\s<]+")
 LONGEST_NAME = 200
 """Characters: it stands in a header."""
-_RECIPIENT = re.compile(r"\bto=(\S+)")
+
+
+@dataclass
+class _Header:
+    """Of a message: who says it, on which channel, to whom."""
+
+    role: str = ""
+    channel: str = ""
+    recipient: str = ""
+    unread: list[str] = field(default_factory=list)
+
+    def read_words(self, first: Literal["role", "channel"], text: str) -> None:
+        words = text.split()
+        if words and not words[0].startswith("to="):
+            setattr(self, first, words.pop(0))
+        for word in words:
+            if word.startswith("to=") and word != "to=" and not self.recipient:
+                self.recipient = word.removeprefix("to=")
+            elif word not in CONTENT_TYPES:
+                self.unread.append(word)
 
 
 class Harmony(Grammar):
     openers = (START, CHANNEL)
 
     def read(self, opener: str, context: Context) -> Step[None]:
-        reader, out = context.reader, context.out
-        channel, recipient = yield from self._header(opener, context)
+        reader, out, begun = context.reader, context.out, context.begun
+        header = yield from self._header(context)
+        channel, recipient = header.channel, header.recipient
         called = recipient.startswith(FUNCTIONS) or recipient in context.tools
-        if called and channel in ("commentary", "analysis"):
+        foreign = header.role not in ("", "assistant")
+        if called and channel in ("commentary", "analysis") and not foreign:
             yield from self._call(recipient.removeprefix(FUNCTIONS), context)
-        elif recipient or channel not in ("analysis", "final", "commentary"):
+        elif recipient or foreign or channel not in ("analysis", "final", "commentary"):
             yield from reader.until((*ENDS, *NEXT))
             yield from reader.accept_any(ENDS)
-            raise Broken(
-                f"a message of channel {channel!r} to {recipient or 'nobody'!r} is no call", quiet=True
-            )
+            raise Broken("a message is no call, and not to the reader", quiet=True)
         else:
             context.passed()
             say = out.reasoning if channel == "analysis" else context.say_content
             yield from reader.until((*ENDS, *NEXT), say)
             say("\n")
             yield from reader.accept_any(ENDS)
+        if header.unread:
+            out.tell(begun, f"a message's header has more than is read: {' '.join(header.unread)}")
         context.passed()
 
     @staticmethod
-    def _header(opener: str, context: Context) -> Step[tuple[str, str]]:
-        """Channel and recipient of a message; the reader stands at its text then."""
-        reader, said = context.reader, ""
+    def _header(context: Context) -> Step[_Header]:
+        """The reader stands at the message's text then."""
+        reader, author, kind = context.reader, "", ""
         if (yield from reader.accept(START)):
-            said = yield from reader.word(_HEADER)
+            author = yield from reader.word(_HEADER)
         if not (yield from reader.accept(CHANNEL)):
             raise Broken("a message has no channel", quiet=True)
-        named = (yield from reader.word(_HEADER)).strip()
+        channel = yield from reader.word(_HEADER)
         if (yield from reader.accept(CONSTRAIN)):
-            yield from reader.word(_HEADER)
+            kind = yield from reader.word(_HEADER)
         yield from reader.expect(MESSAGE, f"{MESSAGE} is missing in a message")
-        recipient = _RECIPIENT.search(f"{said} {named}")
-        return (named.split() or [""])[0], recipient[1] if recipient else ""
+        header = _Header()
+        header.read_words("role", author)
+        header.read_words("channel", channel)
+        header.unread += [word for word in kind.split() if word not in CONTENT_TYPES]
+        return header
 
     @staticmethod
     def _call(name: str, context: Context) -> Step[None]:

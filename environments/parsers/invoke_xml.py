@@ -108,7 +108,10 @@ class InvokeXml(Grammar):
             yield from reader.space()
             types = None
             if (yield from reader.accept("string=")):
-                types = TEXT if (yield from self._quoted(context)) == "true" else ANY
+                is_string = yield from self._quoted(context)
+                types = TEXT if is_string == "true" else ANY
+                if is_string not in ("true", "false"):
+                    context.out.tell(reader.position, f'string="{is_string}" is neither true nor false')
                 yield from reader.space()
             elif self.typed:
                 types = ANY

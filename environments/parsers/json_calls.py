@@ -32,9 +32,9 @@ def read_calls(context: Context, marks: Sequence[str]) -> Step[None]:
     start = context.reader.position
     try:
         yield from read_call(context)
-    except Broken:
+    except Broken as broken:
         yield from skip_json(context.reader, start, marks)
-        raise
+        raise Broken(broken.reason) from None
 
 
 def read_list(
@@ -58,9 +58,11 @@ def read_list(
             yield from read_call(context, arguments_required=bare, offered=offered)
             found, last = True, None
         except Broken as broken:
-            if (broken.quiet and not found) or not (yield from skip_member(reader, start, marks)):
+            if broken.quiet and not found:
                 raise
-            last = Broken(broken.reason, broken.resume)
+            last = Broken(broken.reason)
+            if not (yield from skip_member(reader, start, marks)):
+                raise last from None
         yield from reader.space()
         if (yield from reader.accept("]")):
             break
@@ -121,13 +123,14 @@ class _Call:
 
     def read(self, arguments_required: bool) -> Step[None]:
         yield from self._members()
+        after = self._reader.position
         if self.foreign:
-            raise Broken("no tool has the call's name")
+            raise Broken("no tool has the call's name", after)
         if not self._name:
-            raise Broken("the call has no name")
+            raise Broken("the call has no name", after)
         if self.keys.isdisjoint(ARGUMENTS):
             if arguments_required:
-                raise Broken("the object has a name but no arguments")
+                raise Broken("the object has a name but no arguments", after)
             self._out.start_call(self._name)
             self._out.arguments("{}")
         self._out.finish_call()

@@ -67,7 +67,7 @@ class KimiK3(Grammar):
     def _call(self, context: Context) -> Step[None]:
         reader, out = context.reader, context.out
         reader.at += len(f"{OPEN}call ")
-        name = (yield from self._attributes(context)).get("tool", "")
+        name = (yield from self._attributes(context, ("tool", "index"))).get("tool", "")
         if not name:
             raise Broken("a call names no tool")
         out.start_call(name)
@@ -78,7 +78,7 @@ class KimiK3(Grammar):
             if (yield from reader.accept(_end("call"))):
                 break
             yield from reader.expect(f"{OPEN}argument ", "something else than an argument stands in a call")
-            given = yield from self._attributes(context)
+            given = yield from self._attributes(context, ("key", "type"))
             if "key" not in given:
                 raise Broken("an argument has no key")
             types = TEXT if given.get("type", "string") == "string" else ANY - TEXT
@@ -92,18 +92,28 @@ class KimiK3(Grammar):
         context.passed()
 
     @staticmethod
-    def _attributes(context: Context) -> Step[dict[str, str]]:
+    def _attributes(context: Context, known: Sequence[str]) -> Step[dict[str, str]]:
         reader, found = context.reader, dict[str, str]()
+        start = reader.position
         while True:
             yield from reader.space()
             if (yield from reader.accept(SEPARATOR)):
-                return found
+                break
             name = yield from reader.word(_NAME)
             if not name or not (yield from reader.accept('="')):
                 raise Broken("a tag's attributes cannot be read")
             value = yield from reader.word(_VALUE)
             yield from reader.expect('"', "an attribute's quotes are not closed")
             found[name] = value.replace("&quot;", '"').replace("&lt;", "<").replace("&amp;", "&")
+        unread = [name for name in found if name not in known]
+        if found.get("type", "string") not in (*_KINDS.values(), "number"):
+            unread.append("type")
+        if not found.get("index", "0").isdigit():
+            unread.append("index")
+        if unread:
+            given = " ".join(f'{name}="{found[name]}"' for name in unread)
+            context.out.tell(start, f"a tag has attributes that mean nothing here: {given}")
+        return found
 
     def render(self, calls: Sequence[ParsedCall]) -> str:
         return TOOLS + "".join(self._written(n, call) for n, call in enumerate(calls, 1)) + _end("tools")
@@ -112,10 +122,7 @@ class KimiK3(Grammar):
     def _written(number: int, call: ParsedCall) -> str:
         parts = [f'{OPEN}call tool="{_attribute(call.name)}" index="{number}"{SEPARATOR}']
         for key, value in members(call.arguments):
-            kind, text = (
-                _KINDS.get(value[0], "number"),
-                bare(value, lambda text: not any(mark in text for mark in _NOT_IN_A_VALUE)),
-            )
+            kind, text = _KINDS.get(value[0], "number"), bare(value, _holds)
             parts.append(f'{OPEN}argument key="{_attribute(key)}" type="{kind}"{SEPARATOR}{text}{END}')
         return "".join([*parts, _end("call")])
 

@@ -18,7 +18,7 @@ class Llama(Grammar):
     PYTHON = Pythonic("<|python_start|>", "<|python_end|>", bare=True)
     JSON = LlamaJson()
     openers = (*PYTHON.openers, *JSON.openers)
-    noise = re.compile(r"[\[{]+(?=[\[{])")
+    noise = re.compile(rf"[\[{{]+(?=[\[{{])|{PYTHON.noise.pattern}|{JSON.noise.pattern}")
 
     def read(self, opener: str, context: Context) -> Step[None]:
         form = self.PYTHON if opener in self.PYTHON.openers else self.JSON

@@ -32,7 +32,7 @@ class Pythonic(Grammar):
     closer: str
     brackets: bool = True
     bare: bool = False
-    noise = re.compile(r"\[+(?=\[)")
+    noise = re.compile(r"\[+(?=\[)|\[(?=\s*+(?:[^\s\[\w.-]|[\w.-]{1,256}+[^\w.(-]))")
 
     @property
     def openers(self) -> Sequence[str]:
@@ -65,8 +65,10 @@ class Pythonic(Grammar):
                 yield from self._call(context, offered)
                 found, last = True, None
             except Broken as broken:
-                last = Broken(broken.reason, broken.resume, quiet=broken.quiet and not found)
-                if last.quiet or not (yield from skip_python_call(reader, start, self.closer, ends)):
+                if broken.quiet and not found:
+                    raise
+                last = Broken(broken.reason)
+                if not (yield from skip_python_call(reader, start, self.closer, ends)):
                     raise last from None
                 yield from reader.space()
             if self.brackets:
