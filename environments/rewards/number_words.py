@@ -12,11 +12,15 @@ _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
 _PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8}
 _PARTS |= {"tenth": 10}
 _WORD = "|".join(sorted([*_SMALL, "hundred", *_SCALES], key=len, reverse=True))
-_ENGLISH = re.compile(
-    rf"\b(?:an?\s+(?=hundred|thousand|million|billion))?(?:{_WORD})\b"
-    rf"(?:(?:\s+and\s+|,?\s+|-)(?:{_WORD})\b)*(?:[\s-]+({'|'.join(_PARTS)})s?\b)?",
-    re.I,
-)
+_AN = r"(?:an?\s+(?=hundred|thousand|million|billion))?"
+ENGLISH_NUMBER = rf"\b{_AN}(?:{_WORD})\b(?:(?:\s+and\s+|,?\s+|-)(?:{_WORD})\b)*"
+"""Regular expression of a run of number words, which need not make one number."""
+_PART = "|".join(_PARTS)
+_ENGLISH = re.compile(rf"{ENGLISH_NUMBER}(?:[\s-]+({_PART})s?\b)?", re.I)
+_AND_PART = rf"\s+and\s+(an?|one|two|three|four|five|seven)[\s-]+({_PART})s?\b"
+_AND_PART_AFTER_DIGITS = re.compile(r"(?<=\d)()" + _AND_PART, re.I)
+_AND_PART_AFTER_WORDS = re.compile(rf"\b({_WORD})" + _AND_PART, re.I)
+_ALONE = re.compile(rf"(?:an?\s+({_PART})|(half))\b(?=[\s*$]*(?:[.!\n]|\Z))", re.I)
 _PRONOUN = re.compile(
     r"one\s+(?:of|that|which|who|with|can|could|may|might|should|must|would|has|is)\b", re.I
 )
@@ -26,7 +30,9 @@ _TENS = {"十": 10, "百": 100, "千": 1000}
 _UNIT_LEFT_OUT = re.compile(r"[一二两三四五六七八九]{2}|[百千万亿][一二两三四五六七八九]$")
 _NUMERAL = r"(?!一[样共起定般直些])[零〇一二两三四五六七八九十百千万亿]+"
 _CHINESE = re.compile(rf"(百分之)?({_NUMERAL})(?:分之({_NUMERAL})|点([零〇一二三四五六七八九]+))?")
-_START = re.compile(rf"(?:(?:{_ENGLISH.pattern})|(?:minus|negative)\s|[负]?{_CHINESE.pattern})", re.I)
+_START = re.compile(
+    rf"(?:(?:{_ENGLISH.pattern})|{_ALONE.pattern}|(?:minus|negative)\s|[负]?{_CHINESE.pattern})", re.I
+)
 
 
 def begins_with_number_word(text: str) -> bool:
@@ -36,7 +42,19 @@ def begins_with_number_word(text: str) -> bool:
 
 def words_to_digits(text: str) -> str:
     """`text` with its number words written in digits; runs that are no number (two three) stay."""
+    if alone := _ALONE.match(text):
+        return f"1/{_PARTS[(alone[1] or alone[2]).lower()]}"
+    text = _AND_PART_AFTER_WORDS.sub(_fraction, text)
     return _CHINESE.sub(_chinese, _ENGLISH.sub(_english, text))
+
+
+def with_fractions(text: str) -> str:
+    """`text` with 2 1/2 for "2 and a half", and alike for the other parts."""
+    return _AND_PART_AFTER_DIGITS.sub(_fraction, text)
+
+
+def _fraction(run: re.Match[str]) -> str:
+    return f"{run[1]} {_SMALL.get(run[2].lower(), 1)}/{_PARTS[run[3].lower()]}"
 
 
 def _english(run: re.Match[str]) -> str:

@@ -36,6 +36,7 @@ from environments.rewards.answer_text import visible
 from environments.rewards.plain_text import plain
 from environments.rewards.quantities import Quantity, Refused, first_quantity
 from environments.rewards.statements import stated_quantity
+from environments.rewards.withdrawn import without_denied, without_struck
 
 FEWEST_DECIMALS = 3
 """Of the rounding of a gold that has no decimal form."""
@@ -62,7 +63,7 @@ def grade_number(gold: Gold, answer: str) -> Grade:
     if right is None:
         return Grade(False, None, NO_GOLD)
     try:
-        stated = stated_quantity(plain(visible(answer)))
+        stated = stated_quantity(without_denied(plain(visible(without_struck(answer)))))
     except Refused as refusal:
         return Grade(False, None, str(refusal))
     if stated is None:
@@ -103,6 +104,7 @@ def _equal(gold: Quantity, stated: Quantity) -> bool:
     decimals = stated.decimals
     return (
         decimals >= FEWEST_DECIMALS
+        and stated.value != 0
         and not _terminates(gold.value)
         and round(gold.value, decimals) == stated.value
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from environments.rewards.number_words import with_fractions
+
 _CHARACTERS = str.maketrans(
     {
         **dict(zip("．：＝！％＋＊／＃＜＞（）～＄￥￡　", ".:=!%+*/#<>()~$¥£ ", strict=True)),
@@ -29,27 +31,34 @@ _SUPERSCRIPT_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "012345678
 
 _LATEX_STYLE = re.compile(
     r"\\(?:text(?:bf|it|rm|tt|sf)?|math(?:bf|rm|it|sf|bb|cal)|mbox|hbox|boldsymbol|operatorname|emph|underline"
-    r"|displaystyle|left|right|[bB]igg?[lr]?|[lL]arge|LARGE|huge|quad|qquad|bf|rm|it|(?:long)?[rR]ightarrow"
-    r"|implies|therefore|textcolor\s*\{\w{1,20}\}|color\s*\{\w{1,20}\})(?![A-Za-z])\*?"
+    r"|displaystyle|left|right|[bB]igg?[lr]?|[lL]arge|LARGE|huge|quad|qquad|bf|rm|it|therefore"
+    r"|textcolor\s*\{\w{1,20}\}|color\s*\{\w{1,20}\})(?![A-Za-z])\*?"
 )
 _ARGUMENT = r"\s*+(?:\{{\s*+({0}[^{{}}]*+)\}}|(\d))"
 _FRACTION = re.compile(r"\\[dtc]?frac" + _ARGUMENT.format("") + _ARGUMENT.format(""))
 _DEGREES = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ)")
-_EXPONENT_OF_UNIT = re.compile(r"(?<=[A-Za-z])([\s})]{0,3})\^\s?(?:\{-?\d{1,3}\}|-?\d{1,3})")
+_EXPONENT = r"([\s})]{0,3})\^\s?(?:\{-?\d{1,3}\}|-?\d{1,3})"
+_EXPONENT_OF_UNIT = re.compile(
+    rf"(?<=[A-Za-z]{{2}}|\d[A-Za-z]|/[A-Za-z]){_EXPONENT}|(?<=\d\s[A-Za-z]){_EXPONENT}"
+    rf"|(?<=[A-Za-z]){_EXPONENT}(?![\s$)}}]*[-+*/=])"
+)
+"""18 m^2, but not x^2 = 18."""
 _SUBSCRIPT = re.compile(r"(?<=[A-Za-z])_(?:\{\d{1,3}\}|\d{1,3}(?!\d))")
 _DIGIT_GAP = re.compile(r"(?<=\d)(?:[\u00a0\u2009\u202f\u2008']|\\[!,:; ])(?=\d{3}(?!\d))")
+_LATEX_SPACE = re.compile(r"\\[,;: ]")
 _COMMA_AND_GAP = re.compile(r"(?<=\d)(?:\{,\}|,)(?:\\[!,:; ])?(?=\d{3}(?!\d))")
-_STRUCK = re.compile(r"~~[^~\n]{1,200}~~")
 _QUOTE = re.compile(r"^[ \t]*>+(?=[ \t])", re.M)
 _EMPHASIS = re.compile(r"(?<![\w)}])(?<![\w)}] )(\*|__?)([-+]?[$€£]?\d[\d.,]*)\1(?!\w)")
 _HTML = re.compile(r"</?(?!answer\b)[A-Za-z][\w-]{0,20}(?:\s[^<>]{0,80})?/?>", re.I)
-_AND_A_HALF = re.compile(r"(?<=\d)\s+and\s+(?:a|one)[\s-]+(half|third|quarter)\b", re.I)
-_PARTS = {"half": " 1/2", "third": " 1/3", "quarter": " 1/4"}
 _DOLLARS_AND_CENTS = re.compile(r"(?<=\d)\s+dollars?,?(?:\s+and)?\s+(\d{1,2})\s+cents?\b", re.I)
 _CURRENCY_CODE = re.compile(r"\b(?:rs\.?|usd|eur|gbp|inr|rmb|cny|jpy)\s?(?=\.?\d)", re.I)
 _MINUS = re.compile(r"(?:\b(?:minus|negative)\s+|负|零下)(?=[$€£¥₹]?\d)", re.I)
 _ESCAPED_NEWLINE = re.compile(r"\\n(?![A-Za-z])")
 _BACKSLASHED = re.compile(r"\\([$%#&])")
+_ARROW = re.compile(
+    r"\\(?:(?:Long|long|x)?[rR]ightarrow|implies|to|longmapsto|mapsto)(?![A-Za-z])(?:\s?\{\s?\})?"
+    r"|(?<![-=<>])[-=]{1,3}>(?!>)|[→⇒⟶⟹➔➜➡⇨↦⟼]\ufe0f?"
+)
 _BRACKET = re.compile(r"\\[()\[\]]")
 
 
@@ -57,16 +66,21 @@ def plain(text: str) -> str:
     """`text` in one notation; what it does not know stays. Linear in its length."""
     if not text.isascii():
         text = _ascii(text)
+    text = _ARROW.sub(" = ", text)
     if "\\" in text:
         text = _without_latex(text)
     text = _COMMA_AND_GAP.sub(",", text)
     if "<" in text:
         text = _HTML.sub(" ", re.sub(r"<sup>", "^", text, flags=re.I))
-    text = re.sub(r"(?<=\d)\s?\*\*\s?(?=\d)", "^", _STRUCK.sub(" ", _QUOTE.sub(" ", text)))
-    text = _SUBSCRIPT.sub("", _EXPONENT_OF_UNIT.sub(r"\1", text))
+    text = re.sub(r"(?<=\d)\s?\*\*\s?(?=\d)", "^", _QUOTE.sub(" ", text))
+    if "^" in text:
+        text = _EXPONENT_OF_UNIT.sub(_gap_only, text)
+    text = _SUBSCRIPT.sub("", text)
     text = _EMPHASIS.sub(r"\2", _DIGIT_GAP.sub("", text).replace("**", "").replace("`", " "))
+    if "\\" in text:
+        text = _LATEX_SPACE.sub(" ", text)
     text = _DOLLARS_AND_CENTS.sub(lambda cents: f".{int(cents[1]):02} dollars", text)
-    text = _AND_A_HALF.sub(lambda part: _PARTS[part[1].lower()], text)
+    text = with_fractions(text)
     return _MINUS.sub("-", _CURRENCY_CODE.sub("$", text))
 
 
@@ -84,6 +98,10 @@ def _without_latex(text: str) -> str:
     text = _BRACKET.sub(" ", _LATEX_STYLE.sub(" ", _DEGREES.sub("°", text)))
     text = text.replace("\\over ", "/").replace("\\approx", "≈").replace("\\sim", "~")
     return _FRACTION.sub(lambda f: _gap(f) + f"{f[1] or f[2]}/{f[3] or f[4]} ", text)
+
+
+def _gap_only(exponent: re.Match[str]) -> str:
+    return exponent[1] or exponent[2] or exponent[3] or ""
 
 
 def _gap(fraction: re.Match[str]) -> str:

@@ -6,10 +6,16 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
+from environments.rewards.bounds import is_bound
+from environments.rewards.conditions import is_conditional
+from environments.rewards.formulas import is_in_formula, solves_nothing
+
 LONGEST_NUMBER = 1000
 """Digits; a longer number is refused."""
 LARGEST_EXPONENT = 100
 """Of powers of ten, such as 2e3."""
+WINDOW = 120
+"""Characters on each side of a number that may say that it is not the value."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,9 @@ class Quantity:
     hundredth: bool = False
     """Written in percent or cents, so that a hundredth of it is the same statement."""
     decimals: int = 0
+
+
+ON_CONDITION = "it depends on a condition"
 
 
 class Refused(Exception):
@@ -48,14 +57,12 @@ _DECIMAL_COMMA = re.compile(r"0,\d+|\d+,\d{1,2}")
 _SPACED_THOUSANDS = re.compile(r"(?<![\d.,] )(?<![\d.,])([1-9]\d{0,2})((?: \d{3})+)(?![\d/]| \d)")
 
 _BRACES = str.maketrans("{}", "  ")
-_ASIDE = re.compile(r"\((?!\s*(?:or|and|to|maybe|perhaps|possibly|\+|±|或)\b)[^()]*\)", re.I)
-_NEGATIVE_AMOUNT = re.compile(r"((?:^|\bis|\bare|[:=])\s*)\(\s*\$\s*([\d.,]*\d)\s*\)", re.I)
-_DENIED = re.compile(
-    r"(?:\bneither\s[^.\n]{0,60}?\bnor|(?:\b|\bcan)not|\banything\s+but|n't|\brather\s+than|\binstead\s+of|≠|\\neq?\b|!=|不是|而非|并非|不等于)"
-    rf"\s*(?:be\s|equal\sto\s|exactly\s|the\s|a\s)?[-+(\s]{{0,3}}{_CURRENCY}?\s?-?\.?\d[\d.,]*(?<![.,])",
+_ASIDE = re.compile(
+    r"\((?!(?<=[\d)]\()\s*(?:-?\d|[A-Za-z]\s*[-+*/)]))(?!\s*(?:or|and|to|maybe|perhaps|possibly|\+|±|或)\b)[^()]*\)(?!\s?[\^(*/])",
     re.I,
 )
-
+"""In parentheses, which are no factor: 18(2), 18(x)."""
+_NEGATIVE_AMOUNT = re.compile(r"((?:^|\bis|\bare|[:=])\s*)\(\s*\$\s*([\d.,]*\d)\s*\)", re.I)
 _JOIN = (
     r"(?:or|and|to|vs\.?|versus|±|\+/-|\\[a-z]*pm|x|\\times|\\cdot|\\div"
     r"|或者|或|和|至|到|还是|[-~+*×÷/,;&|^]|:(?=\S)|(?<=\s):)"
@@ -69,32 +76,18 @@ _SEVERAL_WITH_UNITS = re.compile(
     rf"(?:\s*[A-Za-z°%'\u4e00-\u9fff]{{1,15}}){{0,2}}\s*(?:\band|\bor|\bto|-|和|到|至)\s*{_CURRENCY}?\d", re.I
 )
 _HEDGE = re.compile(
-    r"[^.;!?\n\d]{0,50}?"
-    r"(?:\b(?:or|maybe|perhaps|possibly|alternatively|(?:could|might|may) (?:also )?be)\b|或)"
+    r"[^.;!\n\d]{0,50}?"
+    r"(?:\b(?:or|maybe|perhaps|possibly|alternatively|(?:could|might|may) (?:also )?be)\b|或|可能|也许)"
     r"[^.;\n\d]{0,30}\d",
     re.I,
 )
 _OR = re.compile(r"[^\d\n]{0,20}?(?:\bor\b|或)[^\d\n]{0,12}?(?=-?\.?\d)", re.I)
-_FORMULA_AFTER = re.compile(
-    r"\s*(?:\^|\\[A-Za-z]|[π√∞]|(?:pi|squared|cubed|factorial)\b)|[xyzn](?![A-Za-z0-9])|\(\d"
-    r"|\s+(?:plus|minus|times|divided by|mod)\s+\S*\d"
-)
-_FORMULA_BEFORE = re.compile(r"(?:\\[A-Za-z]+|[√±*×÷^/]|[-+]\s*\(+|[\d)%}]\s*[-+])\s*\(?\s*$")
-_UNKNOWN_BEFORE = re.compile(
-    r"(?:(?<![A-Za-z])[A-Za-z]\s*[-+]|(?:\d\s*[A-Za-z]|(?<![A-Za-z])[A-Za-z]\s*\^\s*\d+)\s*="
-    r"|\b(?:half of|twice))\s*$",
-    re.I,
-)
-"""A term with an unknown, as in x - 18 and 2x = 18, or a multiple."""
 _OPERAND_BEFORE = re.compile(r"(?:[\d)]|(?<![A-Za-z])[B-Zb-z])\s*$")
 _MAYBE_BEFORE = re.compile(
     r"\b(?:(?:could|might|may) (?:also )?be|maybe|perhaps|possibly|alternatively,?)\s*$", re.I
 )
-_BOUND_BEFORE = re.compile(
-    r"(?:\b(?:between|(?:more|less|greater|fewer|larger|smaller|higher|lower) than)|介于|[<>≤≥])\s*$", re.I
-)
 _EQUATION = re.compile(
-    r"\s*(?:[A-Za-z%$]{1,15}\s*)?(?:[-+*/×÷=^]|\\times|\\cdot|\\div|x\s*[\d(])|\s*[)\]]+\s*[-+*/=^]"
+    r"\s*(?:[A-Za-z%$]{1,15}\s*)?(?:[-+*/×÷=^]|\\times|\\cdot|\\div|x\s*[\d(])|\s*[)\]]+\s*[-+*/=^(]|\(\s*-?\d"
 )
 _OTHER_SIDE = re.compile("[=≈]")
 _OF_BEFORE = re.compile(r"\b(?:out of|of the|of all)\s*$", re.I)
@@ -109,7 +102,6 @@ def first_quantity(statement: str, boxed: bool = False) -> Quantity | None:
         Refused: It names several values, or a calculation, a power, a bound.
     """
     text = _prepared(statement)
-    text = _SPACED_THOUSANDS.sub(lambda run: run[0].replace(" ", ""), text)
     number = _NUMBER.search(text)
     while number and _EQUATION.match(text, number.end()):
         side = _OTHER_SIDE.search(text, number.end())
@@ -129,8 +121,6 @@ def last_quantity(sentence: str) -> Quantity | None:
     text = _prepared(re.sub(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+(?=\S*\d)", "", sentence))
     numbers = list(_NUMBER.finditer(text))
     if not numbers:
-        if re.search(r"\d", sentence):
-            raise Refused("the last sentence with digits names no number that may be the answer")
         return None
     number = numbers[-1]
     if len(numbers) > 1 and _OF_BEFORE.search(text[: number.start()][-20:]):
@@ -143,25 +133,30 @@ def last_quantity(sentence: str) -> Quantity | None:
 
 
 def _prepared(text: str) -> str:
-    """Without braces, numbers that are denied, and asides in parentheses."""
-    text = _DENIED.sub(" ", text.translate(_BRACES))
-    text = _NEGATIVE_AMOUNT.sub(r"\1-$\2", text)
+    """Without braces, asides in parentheses, and spaces between thousands."""
+    text = _NEGATIVE_AMOUNT.sub(r"\1-$\2", text.translate(_BRACES))
     outside = _ASIDE.sub(" ", text)
-    return outside if re.search(r"\d", outside) else text
+    return _SPACED_THOUSANDS.sub(_without_spaces, outside if re.search(r"\d", outside) else text)
+
+
+def _without_spaces(run: re.Match[str]) -> str:
+    return run[0].replace(" ", "")
 
 
 def _checked(text: str, number: re.Match[str], comma_is_point: bool) -> Quantity:
     """The value of a match, if what stands around it leaves it alone."""
-    before, after = (
-        text[max(0, number.start() - 40) : number.start()],
-        text[number.end() : number.end() + 120],
-    )
-    if _FORMULA_AFTER.match(after) or _FORMULA_BEFORE.search(before) or _UNKNOWN_BEFORE.search(before):
+    before = text[max(0, number.start() - WINDOW) : number.start()]
+    after = text[number.end() : number.end() + WINDOW]
+    if is_in_formula(before, after):
         raise Refused("a calculation, a power or a formula is not evaluated")
+    if is_bound(before, after):
+        raise Refused("a bound or a range, not a value")
+    if is_conditional(before, after):
+        raise Refused(ON_CONDITION)
+    if solves_nothing(before):
+        raise Refused("an equation with an unknown, not its solution")
     if number["sign"] and _OPERAND_BEFORE.search(before):
         raise Refused("several values, or a calculation")
-    if _BOUND_BEFORE.search(before):
-        raise Refused("a bound or a range, not a value")
     quantity = _quantity(number, comma_is_point)
     _refuse_several(text, number, _JOINED)
     return quantity
