@@ -7,7 +7,6 @@ results that are objects instead of text.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,16 +15,12 @@ from rl_cli.core.messages import Message, ToolCall, tool_call
 from rl_cli.data.blocks import valid_arguments
 from rl_cli.data.errors import Unconvertible
 from rl_cli.data.markup import unescape_json
+from rl_cli.data.parts import THINKING_PARTS, json_of, parts_of, spoken, text_of
 from rl_cli.data.strict_json import repair_escapes
 from rl_cli.data.thinking import has_thinking_tag, join_thinking, split_thinking
 
-TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
-MEDIA = ("image", "image_url", "audio", "input_audio", "video", "video_url", "file", "document")
-"""Parts of these types hold one of these keys, or a `source`, `url` or `data`."""
-THINKING_PARTS = ("thinking", "reasoning")
 ARGUMENTS = ("arguments", "args", "input", "parameters")
 """What the arguments of a call are named."""
-ANTHROPIC_PARTS = ("tool_use", "tool_result", "redacted_thinking", *THINKING_PARTS)
 
 
 def read_message(message: Any, marks: set[str]) -> Iterator[Message]:
@@ -42,7 +37,7 @@ def read_message(message: Any, marks: set[str]) -> Iterator[Message]:
         raise Unconvertible("a message is no object")
     role, content = message.get("role"), message.get("content")
     if role in ("system", "developer"):
-        yield {"role": "system", "content": text_of(content)}
+        yield {"role": "system", "content": spoken(content)}
     elif role == "user":
         yield from _user(content)
     elif role == "assistant":
@@ -53,57 +48,11 @@ def read_message(message: Any, marks: set[str]) -> Iterator[Message]:
         raise Unconvertible(f"unknown role {str(role)[:40]!r}")
 
 
-def text_of(content: Any) -> str:
-    """A content as text: parts one per line, media as their summary, other values as JSON."""
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return repair_surrogates(content)
-    if isinstance(content, dict) and isinstance(content.get("text_summary"), str):
-        return repair_surrogates(content["text_summary"])
-    parts = content if isinstance(content, list) else [content]
-    if not parts or not all(_is_part(part) for part in parts):
-        return _json(content)
-    return "\n".join(filter(None, map(_part_text, parts)))
-
-
-def _is_part(part: Any) -> bool:
-    if isinstance(part, str):
-        return True
-    if not isinstance(part, dict):
-        return False
-    return part.get("type") in (*TEXT_PARTS, *ANTHROPIC_PARTS) or _is_media(part)
-
-
-def _is_media(part: dict[str, Any]) -> bool:
-    """Rather than a tool's result that happens to have a `type`."""
-    holds = any(key in part for key in (*MEDIA, "source", "url", "data"))
-    return part.get("type") in (*MEDIA, "input_image", "input_file") and (holds or len(part) == 1)
-
-
-def _part_text(part: Any) -> str:
-    if isinstance(part, str):
-        return repair_surrogates(part)
-    kind = part["type"]
-    if kind in TEXT_PARTS:
-        return text_of(part.get("refusal" if kind == "refusal" else "text"))
-    if _is_media(part):
-        name = kind.removeprefix("input_").removesuffix("_url")
-        summary = next((part[k] for k in ("text_summary", "summary", "alt", "title") if part.get(k)), None)
-        return f"[{name}: {repair_surrogates(summary)}]" if isinstance(summary, str) else f"[{name}]"
-    return ""
-
-
-def _parts(content: Any, *kinds: str) -> list[dict[str, Any]]:
-    parts = content if isinstance(content, list) else []
-    return [part for part in parts if isinstance(part, dict) and part.get("type") in kinds]
-
-
 def _user(content: Any) -> Iterator[Message]:
-    results = _parts(content, "tool_result")
+    results = parts_of(content, "tool_result")
     for part in results:
         yield _result(part.get("tool_use_id"), None, part.get("content"))
-    said = text_of(content)
+    said = spoken(content)
     if said or not results:
         yield {"role": "user", "content": said}
 
@@ -119,7 +68,9 @@ def _result(call_id: Any, name: Any, content: Any) -> Message:
 
 def _assistant(message: dict[str, Any], content: Any, marks: set[str]) -> Message:
     fields = list(_thinking_fields(message, content))
-    said = text_of(content) or text_of(message.get("refusal"))
+    audio = message.get("audio")
+    transcript = audio.get("transcript") if isinstance(audio, dict) else None
+    said = spoken(content) or text_of(message.get("refusal")) or text_of(transcript)
     blocks, text, unclosed = split_thinking(said, opened=not fields)
     reasoning = join_thinking([*fields, *(block.strip() for block in blocks)])
     calls = list(_calls(message, content, marks))
@@ -143,7 +94,7 @@ def _thinking_fields(message: dict[str, Any], content: Any) -> Iterator[str]:
     details = message.get("reasoning_details")
     if isinstance(details, list):
         fields.append("".join(map(_detail_text, details)))
-    fields += [part.get(str(part["type"])) for part in _parts(content, *THINKING_PARTS)]
+    fields += [part.get(str(part["type"])) for part in parts_of(content, *THINKING_PARTS)]
     for field in fields:
         text = text_of(field)
         if text.strip():
@@ -168,7 +119,7 @@ def _calls(message: dict[str, Any], content: Any, marks: set[str]) -> Iterator[T
         arguments = next((function[key] for key in ARGUMENTS if key in function), None)
         yield _call(call.get("id"), function.get("name"), arguments, marks)
     told = {_id(call.get("id")) for call in calls} - {""}
-    for part in _parts(content, "tool_use"):
+    for part in parts_of(content, "tool_use"):
         if _id(part.get("id")) not in told:
             yield _call(part.get("id"), part.get("name"), part.get("input"), marks)
 
@@ -176,7 +127,7 @@ def _calls(message: dict[str, Any], content: Any, marks: set[str]) -> Iterator[T
 def _call(call_id: Any, name: Any, arguments: Any, marks: set[str]) -> ToolCall:
     if not isinstance(name, str) or not name:
         raise Unconvertible("a call without a name")
-    text = text_of(arguments) if isinstance(arguments, str | None) else _json(arguments)
+    text = text_of(arguments) if isinstance(arguments, str | None) else json_of(arguments)
     text = "{}" if text.strip() in ("", "null") else text  # the dispatcher takes both for no arguments
     readable = unescape_json(repair_escapes(text))
     if valid_arguments(readable):
@@ -193,11 +144,3 @@ def _id(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise Unconvertible("an id of a call that is neither a text nor a whole number")
     return repair_surrogates(str(value))
-
-
-def _json(value: Any) -> str:
-    """JSON text that changes no value; with NaN it is none, and is kept as text."""
-    try:
-        return repair_surrogates(json.dumps(value, ensure_ascii=False))
-    except RecursionError:
-        raise Unconvertible("lists or objects nested too deeply") from None

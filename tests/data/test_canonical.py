@@ -160,6 +160,19 @@ def test_the_older_form_of_calls() -> None:
         ),
         ({"content": [{"type": "thinking", "thinking": "a"}, {"type": "text", "text": "c"}]}, "a", "c"),
         ({"content": None, "refusal": "no"}, None, "no"),
+        ({"content": []}, None, ""),
+        ({"content": None, "audio": {"id": "x", "data": "AAAA", "transcript": "c"}}, None, "c"),
+        (
+            {
+                "content": [
+                    {"type": "thinking", "thinking": "a", "signature": "x"},
+                    {"type": "server_tool_use", "name": "web"},
+                    {"type": "text", "text": "c"},
+                ]
+            },
+            "a",
+            '{"type": "server_tool_use", "name": "web"}\nc',
+        ),
     ],
 )
 def test_what_is_reasoning(message: dict[str, Any], reasoning: str | None, content: str) -> None:
@@ -184,6 +197,18 @@ def test_what_is_reasoning(message: dict[str, Any], reasoning: str | None, conte
             "[file]\n[image]",
         ),
         ([{"type": "file", "name": "a.txt"}], '[{"type": "file", "name": "a.txt"}]'),
+        (
+            [
+                {"type": "text", "text": "a"},
+                {"type": "new", "n": 1},
+                {"type": "image_url", "image_url": "data:x"},
+            ],
+            'a\n{"type": "new", "n": 1}\n[image]',
+        ),
+        (["a", {"n": 1}], '["a", {"n": 1}]'),
+        ([{"type": "text", "text": "a"}, 1], '[{"type": "text", "text": "a"}, 1]'),
+        ([], "[]"),
+        ([{"type": "input_audio", "input_audio": {"data": "x"}, "transcript": "hi"}], "[audio: hi]"),
         ([{"type": "unheard_of", "n": 1}], '[{"type": "unheard_of", "n": 1}]'),
         ({"loss": float("nan")}, '{"loss": NaN}'),
         ("caf\udce9 \ud83c\udf78", "caf\ufffd 🍸"),
