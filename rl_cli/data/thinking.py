@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable
 
 from environments.parsers.families import FAMILIES
+from environments.parsers.thinking import SCRATCH_PADS
 
-_SCRATCHPAD = "reasoning_scratchpad"
-_NAMES = ("think", "thinking", "thought", "thoughts", "reasoning", "reflection", "scratchpad", "scratch_pad")
-_CLOSERS = {f"<{name}>": f"</{name}>" for name in (*_NAMES, _SCRATCHPAD, "mm:think", "longcat_think")}
-_CLOSERS |= {pair.opener: pair.closer for family in FAMILIES.values() for pair in family.thinking}
+_SCRATCHPAD = "REASONING_SCRATCHPAD"
+_PAIRS = (*SCRATCH_PADS, *(pair for family in FAMILIES.values() for pair in family.thinking))
+_CLOSERS = {pair.opener: pair.closer for pair in _PAIRS}
+_CLOSERS |= {f"<{name}>": f"</{name}>" for name in ("thought", "thoughts", "mm:think", "longcat_think")}
 
 
 def _any_case(*patterns: str) -> str:
