@@ -82,7 +82,10 @@ _HEDGE = re.compile(
     re.I,
 )
 _OR = re.compile(r"[^\d\n]{0,20}?(?:\bor\b|或)[^\d\n]{0,12}?(?=-?\.?\d)", re.I)
-_OPERAND_BEFORE = re.compile(r"(?:[\d)]|(?<![A-Za-z])[B-Zb-z])\s*$")
+_OPERAND_BEFORE = re.compile(
+    r"(?:[\d)]|(?<![A-Za-z])[B-Zb-z])\s*[-+]\W*$|(?<![A-Za-z])[Aa](?:[-+]|\s*[-+]\s+)$"
+)
+"""Of a sign that is an operator: b -18 and a - 18, but not "a -18"."""
 _MAYBE_BEFORE = re.compile(
     r"\b(?:(?:could|might|may) (?:also )?be|maybe|perhaps|possibly|alternatively,?)\s*$", re.I
 )
@@ -96,14 +99,14 @@ _JOINED = (*_PAIRED, _HEDGE)
 
 
 def first_quantity(statement: str, boxed: bool = False) -> Quantity | None:
-    """The number that an explicit statement names: its first, or the last side of the equation it begins.
+    """The number that an explicit statement names: its first, or the last side of the equations it begins.
 
     Raises:
         Refused: It names several values, or a calculation, a power, a bound.
     """
     text = _prepared(statement)
     number = _NUMBER.search(text)
-    while number and _EQUATION.match(text, number.end()):
+    while number and (_EQUATION.match(text, number.end()) or solves_nothing(_before(text, number))):
         side = _OTHER_SIDE.search(text, number.end())
         beyond = _NUMBER.search(text, side.end()) if side else None
         if beyond is None:
@@ -128,6 +131,8 @@ def last_quantity(sentence: str) -> Quantity | None:
     elif len(numbers) > 1:
         if _MAYBE_BEFORE.search(text[max(0, number.start() - 40) : number.start()]):
             raise Refused("several values")
+        if is_conditional("", text[numbers[-2].end() : numbers[-2].end() + WINDOW]):
+            raise Refused(ON_CONDITION)
         _refuse_several(text[: number.end()], numbers[-2], _PAIRED, number.start())
     return _checked(text, number, comma_is_point=False)
 
@@ -143,9 +148,13 @@ def _without_spaces(run: re.Match[str]) -> str:
     return run[0].replace(" ", "")
 
 
+def _before(text: str, number: re.Match[str]) -> str:
+    return text[max(0, number.start() - WINDOW) : number.start()]
+
+
 def _checked(text: str, number: re.Match[str], comma_is_point: bool) -> Quantity:
     """The value of a match, if what stands around it leaves it alone."""
-    before = text[max(0, number.start() - WINDOW) : number.start()]
+    before = _before(text, number)
     after = text[number.end() : number.end() + WINDOW]
     if is_in_formula(before, after):
         raise Refused("a calculation, a power or a formula is not evaluated")
@@ -155,7 +164,7 @@ def _checked(text: str, number: re.Match[str], comma_is_point: bool) -> Quantity
         raise Refused(ON_CONDITION)
     if solves_nothing(before):
         raise Refused("an equation with an unknown, not its solution")
-    if number["sign"] and _OPERAND_BEFORE.search(before):
+    if number["sign"] and _OPERAND_BEFORE.search(before + text[number.start() : number.start("digits")]):
         raise Refused("several values, or a calculation")
     quantity = _quantity(number, comma_is_point)
     _refuse_several(text, number, _JOINED)

@@ -20,6 +20,10 @@ UNITS = (
     "¦\\frac12¦\\,¦<think>¦</think>¦<think></think>¦<answer>¦<answer></answer>¦<|channel|>¦<|im_end|"
     "¦the answer ¦the answer is ¦the answer is 1 ¦the answer is x.\n¦####¦####\n¦#### 1\n¦#### w\n¦<b>¦> "
     "¦no wait, ¦. Correction: 1¦that's wrong ¦sorry, 1 ¦\n\nNote: ¦other problem"
+    "¦~~1~~¦~~¦<del>¦<del>1</del>¦<s>¦\\cancel{¦not ¦not about ¦I don't think ¦I don't think it is 1. ¦1 is wrong "
+    "¦doubt ¦wrong answer ¦if ¦if x otherwise ¦else ¦unless ¦1 if x>0 ¦at least ¦at least 1 ¦1 or more ¦1+¦>1"
+    "¦-> ¦=¦&¦&lt;¦<!--¦1 000 ¦ 000¦and a half ¦1\u0336¦x^2 = ¦x = 1 ¦f(¦1(¦1a¦(x+1)^¦+x¦|x|¦\\, ¦Is it 1?\n"
+    "¦no, 1\n¦but it is 1\n¦half ¦no one one ¦\ue000¦<think ¦◁¦[think]¦至少¦不是1"
     '¦wait ¦wait it is ¦neither ¦one ¦one hundred ¦minus ¦不是¦一¦十分之¦答案是¦²¦１¦１，¦½¦{"answer":'
 )
 PARTS = UNITS.split("¦")
@@ -34,9 +38,15 @@ HOSTILE: dict[str, Callable[[int], str]] = {
     "spaces around": lambda n: " " * n + "1" + " " * n,
     "a long way to a mark": lambda n: "#### 18\n" + "and so on. " * (n // 11),
 }
+
+
+def repeated(before: str, part: str) -> Callable[[int], str]:
+    return lambda n: before + part * (n // len(part))
+
+
 for part in PARTS:
-    HOSTILE[f"{part!a}, again and again"] = lambda n, part=part: part * (n // len(part))
-    HOSTILE[f"the answer is, {part!a}"] = lambda n, part=part: "The answer is " + part * (n // len(part))
+    HOSTILE[f"{part!a}, again and again"] = repeated("", part)
+    HOSTILE[f"the answer is, {part!a}"] = repeated("The answer is ", part)
 
 
 def cpu_seconds(answer: str) -> float:
