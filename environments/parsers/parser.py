@@ -113,7 +113,7 @@ class StreamParser:
         closers = {one.closer for one in family.thinking if not one.shown}
         answer, end_of_answer = family.answer or ("", "")
         marks = [*blocks, *closers, *family.stop_tokens, *family.grammar.openers, *(family.answer or ())]
-        seen_block, in_answer = in_reasoning and bool(family.thinking), False
+        seen_block, mentioned, in_answer = in_reasoning and bool(family.thinking), False, False
         if seen_block:
             yield from self._block(family.thinking[0])
         after_block = True  # only white space stands between here and the last block, or the beginning
@@ -127,7 +127,7 @@ class StreamParser:
                 seen_block = seen_block or not blocks[mark].shown
                 after_block = True
                 yield from self._block(blocks[mark])
-            elif mark in closers and not seen_block and (yield from self._ends_reasoning(mark)):
+            elif mark in closers and not seen_block and (yield from self._ends_reasoning(mark, mentioned)):
                 seen_block = after_block = True
                 self._all_was_reasoning(mark)
             elif mark in family.stop_tokens:
@@ -141,6 +141,7 @@ class StreamParser:
                 reader.at += len(mark)
             else:
                 after_block = False
+                mentioned = mentioned or mark in blocks
                 self._pass_as_content(len(mark))
 
     def _content(self, text: str) -> None:
@@ -151,9 +152,9 @@ class StreamParser:
         self._content(reader.text[reader.at : reader.at + count])
         reader.at += count
 
-    def _ends_reasoning(self, closer: str) -> Step[bool]:
+    def _ends_reasoning(self, closer: str, mentioned: bool) -> Step[bool]:
         # Calls before a closing tag are drafts, wherever it stands.
-        return bool(self._out.calls) or (yield from closes(self._reader, closer))
+        return bool(self._out.calls) or (yield from closes(self._reader, closer, mentioned))
 
     def _all_was_reasoning(self, closer: str) -> None:
         reader, out = self._reader, self._out

@@ -51,9 +51,15 @@ def opens(reader: Reader, block: Thinking) -> Step[bool]:
     return after.isalnum() or after in ("\n", "<")
 
 
-def closes(reader: Reader, closer: str) -> Step[bool]:
-    """Whether the closing tag here, of a block that was not seen to open, ends one."""
-    if line_begins(reader) or before(reader) not in _BEFORE_A_MENTION:
+def closes(reader: Reader, closer: str, mentioned: bool) -> Step[bool]:
+    """Whether the closing tag here, of a block that was not seen to open, ends one.
+
+    Args:
+        mentioned: An opening tag was spoken of; this one may go with it.
+    """
+    if line_begins(reader) or (not mentioned and before(reader) not in _BEFORE_A_MENTION):
         return True
+    if mentioned:
+        return False
     yield from reader.need(len(closer) + 1)
     return reader.text[reader.at + len(closer) :][:1] in ("", "\n")

@@ -44,11 +44,12 @@ def with_hypothesis(seconds: float) -> int:
     budget = settings(
         max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck)
     )
+    tests = [budget(test) for test in PROPERTIES]
     end, start = time.monotonic() + seconds, time.time_ns()
     rounds = 0
     while time.monotonic() < end:
-        for test in PROPERTIES:
-            seed(start + rounds)(budget(test))()
+        for test in tests:
+            seed(start + rounds)(test)()
         rounds += 1
     return rounds * EXAMPLES * len(PROPERTIES)
 

@@ -75,7 +75,7 @@ def type_of(value: Any) -> str:
 def pieces(family: Family) -> list[str]:
     """A turn with two calls, in pieces that mean something."""
     written = family.render([ParsedCall("f", '{"a": "x y", "b": 3}'), ParsedCall("g", "{}")])
-    return re.findall(r"<[^<>]*>|\[[A-Z_/]+\]|\w+|\s+|.", written)
+    return re.findall(r"<[^<>\s=]*>?|\[[A-Z_/]+\]|\w+|\s+|.", written)
 
 
 def marks(family: Family) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,8 +40,20 @@ class Case:
 
 
 def load() -> list[Case]:
+    return [_case(row) for row in _rows()]
+
+
+def floods() -> Iterator[tuple[Case, Case]]:
+    """The cases in which something is repeated, and the same with four times as much of it."""
+    for row in _rows():
+        if row.get("repeat"):
+            more = {**row["repeat"], "count": 4 * row["repeat"]["count"]}
+            yield _case(row), _case({**row, "repeat": more})
+
+
+def _rows() -> list[dict[str, Any]]:
     with (cases() / "tool_calls.jsonl").open(encoding="utf-8") as lines:
-        return [_case(json.loads(line)) for line in lines]
+        return [json.loads(line) for line in lines]
 
 
 def _case(row: dict[str, Any]) -> Case:

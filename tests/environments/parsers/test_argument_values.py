@@ -55,6 +55,94 @@ def test_schemas_that_refer_to_themselves_many_times_are_read_at_once() -> None:
     assert value("5", {**refers("#/$defs/A"), "$defs": {"A": branches}}) == 5
 
 
+def test_long_lists_of_values_are_read_once() -> None:
+    values = {"enum": [*map(str, range(50_000)), 5]}
+    names = [f"p{number}" for number in range(2_000)]
+    parameters = tool({"properties": dict.fromkeys(names, values)})
+    text = "".join(f"<parameter={name}>5</parameter>" for name in names)
+    (call,) = CODER.parse(f"<function=f>{text}</function>", parameters).tool_calls
+    assert json.loads(call.arguments) == dict.fromkeys(names, 5)
+
+
+def test_deep_and_wide_schemas_are_read_once() -> None:
+    schema: dict[str, Any] = {"type": "integer"}
+    for _ in range(200):
+        schema = {"anyOf": [schema, schema]}
+    assert value("5", {"properties": {"x": schema}}) == 5
+
+
+def test_an_argument_that_comes_twice_is_told_of() -> None:
+    twice = "<parameter=x>1</parameter><parameter=x>2</parameter>"
+    parsed = CODER.parse(f"<function=f>{twice}</function>")
+    assert json.loads(parsed.tool_calls[0].arguments) == {"x": "2"}
+    assert [error.reason for error in parsed.errors] == [
+        "the argument 'x' is given twice: the last one counts"
+    ]
+
+
+XML = ("qwen3_coder", "seed_oss", "glm45", "glm47", "minimax_m2", "deepseek_v32", "deepseek_v4", "step3")
+CLOSERS = {
+    **dict.fromkeys(("qwen3_coder", "seed_oss", "minimax_m2"), "</parameter>"),
+    **dict.fromkeys(("glm45", "glm47"), "</arg_value>"),
+    **dict.fromkeys(("deepseek_v32", "deepseek_v4"), "</｜DSML｜parameter>"),
+    "step3": "</steptml:parameter>",
+    "kimi_k3": "<|close|>argument<|sep|>",
+    "minimax_m3": "]<]minimax[>[</text>",
+    "gemma4": '<|"|>',
+    "functiongemma": "<escape>",
+}
+
+
+@pytest.mark.parametrize("family", CLOSERS)
+def test_a_value_that_is_never_closed_leaves_the_next_call_alone(family: str) -> None:
+    good = FAMILIES[family].render([ParsedCall("good", '{"a": "b"}')])
+    call = FAMILIES[family].render([ParsedCall("f", '{"text": "abc"}')])
+    before, _, after = call.rpartition(CLOSERS[family])
+    text = f"{before}{after}\n{good}"
+    parsed = FAMILIES[family].parse(text)
+    assert [call.name for call in parsed.tool_calls] == ["good"]
+    assert f"{before}{after}".startswith(parsed.content or "?")
+    assert "abc" in (parsed.content or "")
+    assert len(parsed.errors) == 1
+    assert all(stream(FAMILIES[family], [], pieces) == parsed for pieces in splits(text))
+
+
+@pytest.mark.parametrize("family", XML)
+def test_a_value_may_quote_whole_calls(family: str) -> None:
+    quoted = FAMILIES[family].render([ParsedCall("quoted", '{"a": "1", "b": "2"}')])
+    said = json.dumps({"text": f"such as {quoted}, {quoted}{quoted} or </tool_call>", "more": "x"})
+    text = FAMILIES[family].render([ParsedCall("f", said), ParsedCall("good", "{}")])
+    parsed = FAMILIES[family].parse(text)
+    assert [call.name for call in parsed.tool_calls] == ["f", "good"]
+    assert json.loads(parsed.tool_calls[0].arguments) == json.loads(said)
+    assert (parsed.content, parsed.errors) == (None, [])
+
+
+PYTHON = FAMILIES["llama_pythonic"]
+
+
+@pytest.mark.parametrize(
+    ("literal", "found"),
+    [
+        ("(1)", 1),
+        ("('abc')", "abc"),
+        ("()", []),
+        ("(1,)", [1]),
+        ("((1), (2,))", [1, [2]]),
+        ("{'a': (None)}", {"a": None}),
+        (r"'\033[0m'", "\x1b[0m"),
+        (r"'\08'", "\x008"),
+        (r"'\377'", "\xff"),
+        ("r'\\d'", r"\d"),
+    ],
+)
+def test_python_literals_mean_what_python_means(literal: str, found: Any) -> None:
+    text = f"[f(x={literal}, y=1)]"
+    parsed = PYTHON.parse(text)
+    assert json.loads(parsed.tool_calls[0].arguments) == {"x": found, "y": 1}
+    assert all(stream(PYTHON, [], pieces) == parsed for pieces in splits(text))
+
+
 @pytest.mark.parametrize("line", ["\n", "\r\n"])
 @pytest.mark.parametrize(
     "text", ["a", "", "\n", "\r\n", "\r\na\r\n", "\na\n", "a\r\nb", " a ", "a\n\r\n", "\ra"]

@@ -12,6 +12,7 @@ from environments.parsers.base import ParsedCall
 from environments.parsers.families import FAMILIES
 from environments.parsers.parser import Family
 from tests.bench.parsers import TOOLS, best, calibration, stream, turn
+from tests.environments.parsers.suite import floods as floods_of_cases
 
 every_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 JSON_FAMILIES = {
@@ -49,7 +50,7 @@ def growth(read: Callable[[str], object], text: Callable[[int], str], size: int)
 
 @every_family
 def test_twice_the_turn_takes_twice_the_time(family: Family) -> None:
-    assert growth(partial(family.parse, tools=TOOLS), partial(turn, family), 500_000) <= 2.5
+    assert growth(partial(family.parse, tools=TOOLS), partial(turn, family), 500_000) <= 2.2
 
 
 @pytest.mark.soak
@@ -72,6 +73,17 @@ def test_floods_take_linear_time(family: Family) -> None:
         for unit in floods(family):
             ratio = growth(partial(family.parse, tools=TOOLS), partial(flood, head, unit), 40_000)
             assert ratio <= 2.2, (head, unit, ratio)
+
+
+@pytest.mark.soak
+@pytest.mark.alone
+def test_twice_the_flood_of_a_case_takes_twice_the_time() -> None:
+    for case, more in floods_of_cases():
+        size = len(case.text)
+        texts = {size: case.text, 4 * size: more.text}
+        ratio = growth(partial(case.family.parse, tools=case.tools), texts.__getitem__, size)
+        print(f"{case.id}: {ratio:.2f} times")
+        assert ratio <= 2.2, case.id
 
 
 @pytest.mark.soak

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from environments.parsers.base import ParsedCall
 from environments.parsers.events import CallBroken, CallFinished, ContentDelta, Restarted
 from environments.parsers.families import FAMILIES
 from environments.parsers.parser import StreamParser
@@ -32,6 +33,9 @@ def test_calls_reasoning_and_content_are_told_apart() -> None:
         ("<think>a</think><think>b</think>c", "a\nb", "c", 0),
         ("the tag `</think>` ends it", None, "the tag `</think>` ends it", 0),
         ("it writes <think> first", None, "it writes <think> first", 0),
+        ("it writes <think>...</think>", None, "it writes <think>...</think>", 0),
+        (f"Hello <think>plan {CALL}", f"plan {CALL}", "Hello", 0),
+        (f"Hello <think>\nplan {CALL}\n</think>\n{CALL}", f"plan {CALL}", "Hello", 1),
         ("just text", None, "just text", 0),
         ("", None, None, 0),
         (" \n ", None, None, 0),
@@ -43,6 +47,26 @@ def test_thinking(text: str, reasoning: str | None, content: str | None, calls: 
     parsed = HERMES.parse(text)
     assert (parsed.reasoning, parsed.content, len(parsed.tool_calls)) == (reasoning, content, calls)
     assert parsed.errors == []
+
+
+@pytest.mark.parametrize("name", ["scratch_pad", "REASONING_SCRATCHPAD", "thinking", "reasoning"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_scratch_pad_stays_and_holds_no_calls(family: str, name: str) -> None:
+    call = FAMILIES[family].render([ParsedCall("a", '{"x": "1"}')])
+    pad = f"<{name}>\nPlan:\n{call}\n</{name}>"
+    parsed = FAMILIES[family].parse(f"{pad}\n{call}")
+    assert (parsed.content, len(parsed.tool_calls), parsed.errors) == (pad, 1, [])
+
+
+@pytest.mark.parametrize(
+    ("family", "tag"), [("hunyuan_a13b", "answer"), ("ernie45", "response"), ("granite", "response")]
+)
+def test_the_tags_around_an_answer_are_dropped(family: str, tag: str) -> None:
+    call = FAMILIES[family].render([ParsedCall("a", "{}")])
+    parsed = FAMILIES[family].parse(f"<think>\nhm\n</think>\n<{tag}>\nDone.\n</{tag}>\n{call}")
+    assert (parsed.reasoning, parsed.content, len(parsed.tool_calls)) == ("hm", "Done.", 1)
+    text = f"It writes <{tag}>, then </{tag}>."
+    assert FAMILIES[family].parse(text).content == text
 
 
 @pytest.mark.parametrize(
