@@ -14,6 +14,7 @@ from typing import Any
 from rl_cli.core.messages import Message, ToolCall
 from rl_cli.data.errors import Unconvertible
 from rl_cli.data.shapes import read_message
+from rl_cli.data.unanswered import Unanswered
 
 ENDED = ("stop", "end_turn", "stop_sequence")
 """Values of `finish_reason` and `stop_reason` of an answer that is whole."""
@@ -27,12 +28,12 @@ class Conversation:
     """The conversation ends with a whole answer."""
 
 
-@dataclass
+@dataclass(eq=False)
 class _Turn:
     """A message, and the results of its calls as they came."""
 
     message: Message
-    unanswered: list[ToolCall]
+    unanswered: Unanswered
     results: list[Message] = field(default_factory=list)
 
 
@@ -59,18 +60,22 @@ def canonical(messages: Any) -> Conversation:
 def _matched(messages: Sequence[Message], marks: set[str]) -> list[_Turn]:
     turns: list[_Turn] = []
     callers: defaultdict[str, list[_Turn]] = defaultdict(list)  # id -> turns, once per unanswered call
-    made: set[str] = set()
+    caller: _Turn | None = None  # the latest turn with calls
     names = _NewNames(messages)
     for message in messages:
         if message["role"] == "tool":
-            _answer(message, callers, turns, made, marks)
+            _answer(message, callers, caller, marks)
             continue
-        turn = _Turn(message, list(message.get("tool_calls", ())))
-        turns.append(turn)
-        for call in turn.unanswered:
+        calls = message.get("tool_calls", [])
+        made: set[str] = set()
+        for call in calls:
             if not call["id"]:
                 call["id"] = names.next()
                 made.add(call["id"])
+        turn = _Turn(message, Unanswered(calls, made))
+        turns.append(turn)
+        caller = turn if calls else caller
+        for call in calls:
             callers[call["id"]].append(turn)
     return turns
 
@@ -89,33 +94,28 @@ class _NewNames:
                 return name
 
 
-def _answer(
-    result: Message,
-    callers: dict[str, list[_Turn]],
-    turns: list[_Turn],
-    made: set[str],
-    marks: set[str],
-) -> None:
+def _answer(result: Message, callers: dict[str, list[_Turn]], caller: _Turn | None, marks: set[str]) -> None:
     """Gives a result to the latest turn with an unanswered call of its id."""
-    call_id = result.get("tool_call_id") or _only_id(result, turns, made)
-    if call_id not in callers:
-        raise Unconvertible(f"a result for the call {call_id[:80]!r}, which was not made before")
-    if not callers[call_id]:
-        marks.add("second_result_dropped")
-        return
-    turn = callers[call_id].pop()
-    at = next(n for n, call in enumerate(turn.unanswered) if call["id"] == call_id)
-    call = turn.unanswered.pop(at)
-    turn.results.append({**result, "tool_call_id": call_id, "name": call["function"]["name"]})
+    if call_id := result.get("tool_call_id"):
+        if call_id not in callers:
+            raise Unconvertible(f"a result for the call {call_id[:80]!r}, which was not made before")
+        if not callers[call_id]:
+            marks.add("second_result_dropped")
+            return
+        turn = callers[call_id].pop()
+        call = turn.unanswered.take(call_id, result.get("name"))
+    else:
+        turn, call = _without_id(result, caller)
+        callers[call["id"]].remove(turn)
+    turn.results.append({**result, "tool_call_id": call["id"], "name": call["function"]["name"]})
 
 
-def _only_id(result: Message, turns: list[_Turn], made: set[str]) -> str:
-    """Which call a result without an id answers: the only one; the next where calls have no ids either."""
-    open_calls = next((turn.unanswered for turn in reversed(turns) if turn.message.get("tool_calls")), [])
-    named = [call for call in open_calls if call["function"]["name"] == result.get("name")] or open_calls
-    if len(named) == 1 or (named and all(call["id"] in made for call in named)):
-        return named[0]["id"]
-    raise Unconvertible(f"a result without the id of its call, which may be one of {len(named)}")
+def _without_id(result: Message, caller: _Turn | None) -> tuple[_Turn, ToolCall]:
+    """The turn and the call that a result without an id answers."""
+    call = caller.unanswered.take_only(result.get("name")) if caller else 0
+    if caller is None or isinstance(call, int):
+        raise Unconvertible(f"a result without the id of its call, which may be one of {call}")
+    return caller, call
 
 
 def _completed(messages: list[Message], source: dict[str, Any], marks: set[str]) -> bool:

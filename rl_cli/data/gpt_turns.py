@@ -19,7 +19,8 @@ from rl_cli.data.thinking import first_block
 def write_gpt(message: Message, results: Sequence[Message]) -> str:
     reasoning, content = message.get("reasoning", ""), escape_text(message["content"] or "")
     calls = message.get("tool_calls", [])
-    told = [call["id"] for call in calls] == [result["tool_call_id"] for result in results]
+    answered = [(result["tool_call_id"], result["name"]) for result in results]
+    told = [(call["id"], call["function"]["name"]) for call in calls] == answered
     blocks = (
         CallBlock(call["function"]["name"], call["function"]["arguments"], None if told else call["id"])
         for call in calls

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
 from rl_cli.data.canonical import canonical
 from rl_cli.data.errors import Unconvertible
-from rl_cli.data.trajectory import to_conversations
+from rl_cli.data.trajectory import from_conversations, to_conversations
 
 USER = {"role": "user", "content": "go"}
 DONE = {"role": "assistant", "content": "done"}
@@ -61,6 +62,28 @@ def test_calls_and_results_without_ids_go_by_name_then_by_order() -> None:
     bare = called((None, "read"), (None, "run"), (None, "read"))
     found = answers(bare, result(None, 1, name="run"), result(None, 2), result(None, 3))
     assert found == [(2, "call_2", "run", "1"), (3, "call_1", "read", "2"), (4, "call_3", "read", "3")]
+
+
+def test_a_result_without_an_id_goes_to_the_call_of_its_name_whatever_their_ids() -> None:
+    calls = called(("x", "read"), ("x", "run"))
+    for call_id in (None, "x"):
+        messages = [USER, calls, result(call_id, 1, name="run"), result("x", 2)]
+        assert answers(*messages[1:]) == [(2, "x", "run", "1"), (3, "x", "read", "2")]
+        row = to_conversations(messages)
+        back = from_conversations(row.conversations)[1]
+        assert back == canonical(messages).messages == canonical(back).messages
+
+
+def test_many_calls_of_one_turn_take_linear_time() -> None:
+    def seconds(count: int) -> float:
+        ids = [f"c{number}" for number in range(count)]
+        told = [called(*((i, "read") for i in ids)), *(result(i) for i in reversed(ids))]
+        bare = [called(*((None, "read") for _ in ids)), *(result(None) for _ in ids)]
+        begin = time.process_time()
+        canonical([USER, *told, *bare])
+        return time.process_time() - begin
+
+    assert min(seconds(8000) for _ in range(2)) < 10 * min(seconds(2000) for _ in range(3)) + 0.1
 
 
 def test_a_result_without_an_id_is_never_guessed() -> None:
