@@ -38,7 +38,7 @@ class SandboxConfig:
         image: What docker, apptainer, modal and daytona start from.
         network: Whether commands may use the network.
         workdir: A folder of the host that commands may change; None: the sandbox's own, empty at first.
-        env: Variables that commands see, on top of a small harmless environment; the host's are not passed on.
+        env: Variables that commands see, on top of a small harmless environment, not the host's.
         options: What only one kind knows, such as `host` of ssh.
     """
 
@@ -150,7 +150,7 @@ class Sandbox(ABC):
     async def run(
         self,
         command: str,
-        timeout: float,
+        seconds: float,
         *,
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
@@ -161,7 +161,7 @@ class Sandbox(ABC):
 
         Args:
             command: Text for `sh -c`; any length.
-            timeout: Seconds.
+            seconds: Its deadline.
             cwd: Where it begins; relative to the working folder.
             env: Variables on top of the sandbox's.
             stdin: None: it reads an end of file at once.
