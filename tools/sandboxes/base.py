@@ -129,6 +129,8 @@ class Sandbox(ABC):
     """Whether commands are kept from the host's files, processes and network."""
     workdir: str
     """Where commands begin, as they see it. Relative paths of files are meant from here."""
+    private: str
+    """A folder of the task's own, as commands see it, for what we keep inside; gone once it is stopped."""
 
     @abstractmethod
     async def start(self) -> None:
