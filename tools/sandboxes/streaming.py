@@ -37,8 +37,8 @@ class Streaming(Sandbox, ABC):
             seconds: Its deadline.
 
         Returns:
-            Exit code (128 + n where signal n ended it), stdout (empty where `on_stdout` took it), and the last
-            4 KiB of stderr.
+            Exit code (128 + n where signal n ended it), stdout (empty where `on_stdout` took it), and the
+            last 4 KiB of stderr.
 
         Raises:
             TimeoutError: It was not over at its deadline; all of it has been ended.
