@@ -1,0 +1,168 @@
+"""An engine that takes docker's commands: asked once per process whether it is there and has an image."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from weakref import WeakKeyDictionary
+
+from tools.sandboxes.base import Resources, SandboxError
+from tools.sandboxes.owners import is_left_over
+
+OWNER_LABEL = "rl-cli.owner"
+ASK_SECONDS = 30.0
+PULL_SECONDS = 1800.0
+FAILURE_SECONDS = 60.0
+"""How long a missing image is taken for missing before the engine is asked again."""
+
+_engines: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], Engine]] = WeakKeyDictionary()
+
+
+class Engine:
+    """Shared by all tasks of a process that use the same command and DOCKER_HOST."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+        self._lock = asyncio.Lock()
+        self._is_ready = False
+        self._images: dict[str, asyncio.Task[None]] = {}
+        self._failed_at: dict[str, float] = {}
+        self._unremoved: set[str] = set()
+        self._bounds_disk = True
+
+    @classmethod
+    def of(cls, command: str) -> Engine:
+        """The running event loop's engine of that command."""
+        mine = _engines.setdefault(asyncio.get_running_loop(), {})
+        key = (command, os.environ.get("DOCKER_HOST", ""))
+        return mine.setdefault(key, cls(command))
+
+    async def ready(self) -> None:
+        """Asks the engine for its containers, and removes those that a killed process left.
+
+        Raises:
+            SandboxError: It does not answer.
+        """
+        async with self._lock:
+            if self._is_ready and not self._unremoved:
+                return
+            listing = ["ps", "--all", "--filter", f"label={OWNER_LABEL}"]
+            listing += ["--format", '{{.Names}} {{.Label "' + OWNER_LABEL + '"}}']
+            said = await self._ask(listing, "does not answer")
+            rows = [line.split() for line in said.splitlines()]
+            there = {row[0] for row in rows if row}
+            mine = self._unremoved & there
+            left = {row[0] for row in rows if len(row) == 2 and is_left_over(row[1])}
+            self._unremoved -= self._unremoved - there
+            for name in mine | left:
+                await self.remove(name)
+            self._is_ready = True
+
+    async def ensure_image(self, image: str) -> None:
+        """Pulls an image that is not there; once, however many tasks ask.
+
+        Raises:
+            SandboxError: There is none, with the engine's reason.
+        """
+        if time.monotonic() - self._failed_at.get(image, -FAILURE_SECONDS) >= FAILURE_SECONDS:
+            self._failed_at.pop(image, None)
+            if (old := self._images.get(image)) and old.done() and (old.cancelled() or old.exception()):
+                del self._images[image]
+        if image not in self._images:
+            self._images[image] = asyncio.create_task(self._find_or_pull(image))
+        await asyncio.shield(self._images[image])
+
+    async def _find_or_pull(self, image: str) -> None:
+        code, _, _ = await self._call(["image", "inspect", image], ASK_SECONDS)
+        if code == 0:
+            return
+        try:
+            await self._ask(["pull", "--quiet", image], f"has no image {image}", PULL_SECONDS)
+        except SandboxError as error:
+            self._failed_at[image] = time.monotonic()
+            raise SandboxError(error.message, "build or load it, or name another one") from None
+
+    async def run(self, name: str, arguments: list[str], resources: Resources) -> None:
+        """Starts a container.
+
+        Args:
+            arguments: Of `run`: options, image, command.
+
+        Raises:
+            SandboxError: With the engine's reason.
+        """
+        limits = _limits(resources)
+        disk = [] if resources.disk_mib is None else ["--storage-opt", f"size={resources.disk_mib}m"]
+        if self._bounds_disk and disk:
+            code, _, error = await self._call(
+                ["run", "--detach", "--pull", "never", "--name", name, *limits, *disk, *arguments],
+                ASK_SECONDS * 2,
+            )
+            if code == 0:
+                return
+            await self.remove(name)
+            if "storage-opt" not in error and "storage opt" not in error.lower():
+                raise SandboxError(f"docker: no container could be started: {_last(error)}")
+            self._bounds_disk = False  # most storage drivers cannot
+        await self._ask(
+            ["run", "--detach", "--pull", "never", "--name", name, *limits, *arguments],
+            "could not start a container",
+            ASK_SECONDS * 2,
+        )
+
+    async def remove(self, name: str) -> None:
+        """Ends and removes a container; where the engine cannot, it is tried again at the next start."""
+        self._unremoved.add(name)
+        code, _, error = await self._call(["rm", "--force", "--volumes", name], ASK_SECONDS)
+        if code == 0 or "no such container" in error.lower():
+            self._unremoved.discard(name)
+
+    async def _ask(self, arguments: list[str], what: str, seconds: float = ASK_SECONDS) -> str:
+        code, out, error = await self._call(arguments, seconds)
+        if code:
+            raise SandboxError(f"docker: the engine {what}: {_last(error)}")
+        return out
+
+    async def _call(self, arguments: list[str], seconds: float) -> tuple[int, str, str]:
+        """Exit code (-1: it did not end in time, or could not be started), stdout, stderr."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                self.command,
+                *arguments,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            return -1, "", str(error)
+        try:
+            async with asyncio.timeout(seconds):
+                out, error_output = await process.communicate()
+        except TimeoutError:
+            return -1, "", f"no answer within {seconds:g} s"
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        return process.returncode or 0, out.decode(errors="replace"), error_output.decode(errors="replace")
+
+
+def _limits(resources: Resources) -> list[str]:
+    limits = []
+    if resources.cpus is not None:
+        limits += ["--cpus", f"{resources.cpus:g}"]
+    if resources.memory_mib is not None:
+        limits += ["--memory", f"{resources.memory_mib}m", "--memory-swap", f"{resources.memory_mib}m"]
+    if resources.processes is not None:
+        limits += ["--pids-limit", str(resources.processes)]
+    return limits
+
+
+def _last(error: str) -> str:
+    """The line of an error that says why; those after it only tell where to read on."""
+    lines = [
+        line.strip() for line in error.splitlines() if line.strip() and not line.startswith("Run 'docker")
+    ]
+    return lines[-1] if lines else "it gave no reason"
