@@ -16,33 +16,31 @@ HINT = "install docker or podman, or name a command with the option `command`; o
 _FIRST_PROCESS = "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"
 
 
-def find_command(config: SandboxConfig | None = None) -> str:
+def find_command(config: SandboxConfig) -> str:
     """The program that is called.
 
     Raises:
         SandboxError: There is none.
     """
-    named = config.options.get("command") if config else None
+    named = config.options.get("command")
     for name in [named] if named else COMMANDS:
         if path := shutil.which(name):
             return path
     raise SandboxError(f"docker: no {named or ' or '.join(COMMANDS)} on this computer", HINT)
 
 
-def why_not() -> str | None:
-    """Why no container could be started here; asks no engine."""
-    try:
-        find_command()
-    except SandboxError as error:
-        return f"{error.message}; {error.hint}"
-    return None
-
-
-class DockerSandbox(ShellSandbox):
+class Docker(ShellSandbox):
     """One container per task. Options: `command`. It honours DOCKER_HOST and the like by itself."""
 
     kind = "docker"
     isolates = True
+
+    @staticmethod
+    def why_not() -> str | None:
+        """Why no container could be started here. No engine is asked: which one, the configuration says."""
+        if any(map(shutil.which, COMMANDS)):
+            return None
+        return f"there is no {' or '.join(COMMANDS)}"
 
     def __init__(self, config: SandboxConfig) -> None:
         super().__init__(config)
@@ -54,7 +52,7 @@ class DockerSandbox(ShellSandbox):
         engine = self._engine = Engine.of(find_command(self.config))
         await engine.ready()
         await engine.ensure_image(self.config.image)
-        await engine.run(self._id, self._arguments(self.config.image), self.config.resources)
+        self.unbounded = await engine.run(self._id, self._arguments(self.config.image), self.config.resources)
 
     async def _remove(self) -> None:
         if self._engine:

@@ -12,6 +12,7 @@ from tools.sandboxes.owners import is_left_over
 
 OWNER_LABEL = "rl-cli.owner"
 ASK_SECONDS = 30.0
+RUN_SECONDS = 60.0
 PULL_SECONDS = 1800.0
 FAILURE_SECONDS = 60.0
 """How long a missing image is taken for missing before the engine is asked again."""
@@ -83,33 +84,30 @@ class Engine:
             self._failed_at[image] = time.monotonic()
             raise SandboxError(error.message, "build or load it, or name another one") from None
 
-    async def run(self, name: str, arguments: list[str], resources: Resources) -> None:
+    async def run(self, name: str, arguments: list[str], resources: Resources) -> tuple[str, ...]:
         """Starts a container.
 
         Args:
             arguments: Of `run`: options, image, command.
 
+        Returns:
+            The fields of the resources that the engine cannot bound.
+
         Raises:
             SandboxError: With the engine's reason.
         """
-        limits = _limits(resources)
-        disk = [] if resources.disk_mib is None else ["--storage-opt", f"size={resources.disk_mib}m"]
-        if self._bounds_disk and disk:
-            code, _, error = await self._call(
-                ["run", "--detach", "--pull", "never", "--name", name, *limits, *disk, *arguments],
-                ASK_SECONDS * 2,
-            )
+        common = ["run", "--detach", "--pull", "never", "--name", name, *_limits(resources)]
+        if resources.disk_mib is not None and self._bounds_disk:
+            disk = ["--storage-opt", f"size={resources.disk_mib}m"]
+            code, _, error = await self._call([*common, *disk, *arguments], RUN_SECONDS)
             if code == 0:
-                return
+                return ()
+            if "storage" not in error.lower():
+                raise SandboxError(f"docker: the engine could not start a container: {_last(error)}")
             await self.remove(name)
-            if "storage-opt" not in error and "storage opt" not in error.lower():
-                raise SandboxError(f"docker: no container could be started: {_last(error)}")
             self._bounds_disk = False  # most storage drivers cannot
-        await self._ask(
-            ["run", "--detach", "--pull", "never", "--name", name, *limits, *arguments],
-            "could not start a container",
-            ASK_SECONDS * 2,
-        )
+        await self._ask([*common, *arguments], "could not start a container", RUN_SECONDS)
+        return () if resources.disk_mib is None else ("disk_mib",)
 
     async def remove(self, name: str) -> None:
         """Ends and removes a container; where the engine cannot, it is tried again at the next start."""

@@ -38,8 +38,8 @@ Sink = Callable[[bytes], None]
 class ShellSandbox(Files, BackgroundProcesses):
     """A kind says how it is made and removed, and how a shell in it is opened.
 
-    Args:
-        config: What the task wants.
+    Attributes:
+        unbounded: Which fields of the wanted resources are not bounded, once it has started.
     """
 
     _parallel: ClassVar[int] = 64
@@ -49,6 +49,7 @@ class ShellSandbox(Files, BackgroundProcesses):
 
     def __init__(self, config: SandboxConfig) -> None:
         self.config = config
+        self.unbounded: tuple[str, ...] = ()
         self.workdir = "/workspace"
         self._id = f"rl-cli-{secrets.token_hex(8)}"
         self.private = f"/tmp/.{self._id}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
 from typing import ClassVar
@@ -44,12 +45,7 @@ case $d in /*/rl-cli-task-*) chmod -R u+rwx "$d" 2>/dev/null; rm -rf -- "$d";; e
 _connecting: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
-def why_not() -> str | None:
-    """Why no connection could be made from here; makes none."""
-    return None if shutil.which("ssh") else "there is no ssh on this computer; install OpenSSH's client"
-
-
-class SshSandbox(ShellSandbox):
+class Ssh(ShellSandbox):
     """One folder and one connection per task. Options: those of OPTIONS; `~/.ssh/config` counts as usual."""
 
     kind = "ssh"
@@ -58,8 +54,15 @@ class SshSandbox(ShellSandbox):
     """sshd allows ten sessions per connection: these, the guard, and one to end what is overdue."""
     _ends_alone: ClassVar[bool] = True
 
+    @staticmethod
+    def why_not() -> str | None:
+        """Why no connection could be made from here; makes none."""
+        return None if shutil.which("ssh") else "there is no ssh: install OpenSSH's client"
+
     def __init__(self, config: SandboxConfig) -> None:
         super().__init__(config)
+        wanted = asdict(config.resources).items()
+        self.unbounded = tuple(name for name, value in wanted if value is not None)
         self._folder: Path | None = None
         self._guard: asyncio.subprocess.Process | None = None
         self._guard_words: asyncio.Task[str] | None = None

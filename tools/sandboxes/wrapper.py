@@ -1,8 +1,8 @@
 """The shell script around a command that runs at the far end of a transport, and how its end is recognised.
 
 A transport ends late, while something in the background holds its pipes, or early, when the connection
-breaks, and its exit code may be its own. So the script writes a mark and the exit code on both streams when the
-shell of the command has ended. The script itself comes over standard input: a command line is limited in size,
+breaks, and its exit code may be its own. So the script writes a mark and the exit code on both streams when
+the shell of the command has ended. The script itself comes over standard input: a command line is limited,
 and `ps` shows it to everybody.
 """
 
