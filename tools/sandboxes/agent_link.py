@@ -144,6 +144,12 @@ class AgentLink:
                 waiting.exception()  # somebody may wait or not
         self._exits.clear()
 
+    def give_up(self, why: str) -> None:
+        """Ends an agent that does not do what it is asked."""
+        self.break_off(why)
+        if self._process is not None:
+            self._process.kill()
+
     async def close(self) -> None:
         """Ends the agent with all that runs below it, and waits for that."""
         self.break_off(f"the {self._kind} sandbox was stopped")

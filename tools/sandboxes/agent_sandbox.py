@@ -182,7 +182,7 @@ class AgentSandbox(Files, BackgroundProcesses):
             link.end(id)
             await asyncio.wait({exit_code}, timeout=ENDING_SECONDS)
             if not exit_code.done():
-                link.break_off(f"the {self.kind} sandbox did not end a command at its deadline")
+                link.give_up(f"the {self.kind} sandbox did not end a command at its deadline")
             exit_code.result()
             return None
         finally:
