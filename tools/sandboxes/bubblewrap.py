@@ -74,7 +74,7 @@ class Bubblewrap(AgentSandbox):
     def __init__(self, config: SandboxConfig) -> None:
         super().__init__(config)
         self.workdir = WORK if config.workdir is None else str(config.workdir.resolve())
-        self._private = PRIVATE
+        self.private = PRIVATE
         self._user = _user_for(config.workdir)
 
     @classmethod

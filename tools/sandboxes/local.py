@@ -47,7 +47,7 @@ class Local(AgentSandbox):
         except OSError as error:
             raise SandboxError(f"local has no folder for the task: {error}") from None
         self.workdir = str(self.config.workdir or self._folder / "work")
-        self._private = str(self._folder / "private")
+        self.private = str(self._folder / "private")
         return await link.start([sys.executable, "-I", "-S", agent.__file__])
 
     def _settings(self) -> dict[str, Any]:
