@@ -10,6 +10,8 @@ from rl_cli.core.errors import BadUsage
 EXTRAS: dict[str, tuple[str, ...]] = {
     "train": ("torch", "transformers", "trl", "datasets", "peft", "accelerate"),
     "math": ("math_verify",),
+    "web": ("trafilatura",),
+    "browser": ("playwright",),
 }
 """Name of the extra -> the modules that it brings."""
 TRL_SERIES = "1.16."

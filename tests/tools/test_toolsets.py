@@ -43,5 +43,5 @@ def test_toolsets_are_loaded_on_demand() -> None:
         [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
     assert "tools.everyday.calculator" in loaded
-    others = {module for name, modules in TOOLSETS.items() if name != "math" for module in modules}
+    others = {module for name, toolset in TOOLSETS.items() if name != "math" for module in toolset.modules}
     assert not others & set(loaded)
