@@ -36,12 +36,13 @@ class Conversation:
         cls,
         open_shell: Callable[[str], Awaitable[Transport]],
         script: bytes,
+        id: str,
         mark: str,
         stdin: AsyncIterator[bytes] | bytes | None,
         sinks: tuple[Callable[[bytes], None], Callable[[bytes], None]],
     ) -> Conversation:
         """Raises what opening the shell does."""
-        conversation = cls(await open_shell(reader(script)), mark, sinks)
+        conversation = cls(await open_shell(reader(script, id)), mark, sinks)
         conversation._feeding = asyncio.create_task(conversation._feed(script, stdin))
         return conversation
 

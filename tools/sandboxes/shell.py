@@ -24,7 +24,7 @@ from tools.sandboxes.files import Files
 from tools.sandboxes.streaming import NO_VARIABLES, STDERR_KEPT
 from tools.sandboxes.transport import Transport
 from tools.sandboxes.trees import kill_script
-from tools.sandboxes.wrapper import COMMAND_VARIABLE, wrapped
+from tools.sandboxes.wrapper import COMMAND_VARIABLE, WRAPPER_VARIABLE, wrapped
 
 KILL_WAIT = 1.5
 """Seconds past its deadline in which a command's processes are ended before its result is returned."""
@@ -186,7 +186,7 @@ class ShellSandbox(Files, BackgroundProcesses):
             return None
         try:
             self._check()
-            conversation = await Conversation.begin(self._open, script, mark, stdin, sinks)
+            conversation = await Conversation.begin(self._open, script, id, mark, stdin, sinks)
         except BaseException as error:
             self._turns.release()
             if isinstance(error, OSError | SandboxError) and not isinstance(error, SandboxGone):
@@ -227,7 +227,7 @@ class ShellSandbox(Files, BackgroundProcesses):
         """Ends a command's tree; a sandbox in which that cannot be done is lost."""
         try:
             async with asyncio.timeout(CLEANUP_SECONDS):
-                reason = await self._shell(kill_script(COMMAND_VARIABLE, id))
+                reason = await self._shell(kill_script(COMMAND_VARIABLE, id, WRAPPER_VARIABLE))
         except TimeoutError:
             reason = "it does not answer any more"
         if reason is not None and self._gone is None:
@@ -251,7 +251,7 @@ class ShellSandbox(Files, BackgroundProcesses):
         whole = wrapped(script, mark, cwd="/", env={}, has_stdin=False, ends_alone=self._ends_alone)
         nothing: Sink = lambda data: None  # noqa: E731
         try:
-            conversation = await Conversation.begin(self._open, whole, mark, None, (nothing, nothing))
+            conversation = await Conversation.begin(self._open, whole, "ours", mark, None, (nothing, nothing))
         except (OSError, SandboxError) as error:
             return str(error)
         try:

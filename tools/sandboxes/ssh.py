@@ -20,7 +20,7 @@ from tools.sandboxes.host_folders import new_folder, remove_folder
 from tools.sandboxes.shell import ShellSandbox
 from tools.sandboxes.transport import ProcessTransport
 from tools.sandboxes.trees import kill_script
-from tools.sandboxes.wrapper import COMMAND_VARIABLE, reader
+from tools.sandboxes.wrapper import COMMAND_VARIABLE, WRAPPER_VARIABLE, reader
 
 OPTIONS = ("host", "user", "port", "identity_file", "known_hosts")
 HINT = (
@@ -86,7 +86,7 @@ class Ssh(ShellSandbox):
 
     async def _connect(self) -> str:
         """Returns the task's folder on the far side."""
-        guard = _GUARD.format(kill=kill_script(COMMAND_VARIABLE, self._id)).encode()
+        guard = _GUARD.format(kill=kill_script(COMMAND_VARIABLE, self._id, WRAPPER_VARIABLE)).encode()
         own = ["-M", "-o", f"ConnectTimeout={CONNECT_SECONDS}", "-o", "ControlPersist=no"]
         own += ["-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3"]
         self._guard = await asyncio.create_subprocess_exec(
@@ -164,7 +164,7 @@ class Ssh(ShellSandbox):
             arguments += ["-i", str(Path(identity).expanduser().absolute()), "-o", "IdentitiesOnly=yes"]
         if known := options.get("known_hosts"):
             arguments += ["-o", f"UserKnownHostsFile={_in_quotes(Path(known).expanduser().absolute())}"]
-        text = script if isinstance(script, str) else reader(script)
+        text = script if isinstance(script, str) else reader(script, "guard")
         return [*arguments, *more, "--", self._host, f"exec /bin/sh -c {quote(text)}"]
 
 

@@ -6,13 +6,17 @@ from __future__ import annotations
 # Several rounds, since something may be forked meanwhile.
 _KILL = """\
 family() {{ for p in $(cat /proc/$1/task/*/children 2>/dev/null); do echo $p; family $p; done; }}
+marked() {{ for f in $(grep -ls "$1" /proc/[0-9]*/environ); do f=${{f#/proc/}}; echo ${{f%/environ}}; done; }}
 round=0
 while [ $round -lt 20 ]; do
   round=$((round + 1))
   all=
-  for f in $(grep -lsE '{pattern}' /proc/[0-9]*/environ); do
-    p=${{f#/proc/}}; p=${{p%/environ}}
-    [ $p = $$ ] || all="$all $p $(family $p)"
+  for p in $(marked '{variable}={value}'); do all="$all $p $(family $p)"; done
+  around=" $(echo $(marked '{around}={value}')) "
+  for p in $around; do
+    for child in $(cat /proc/$p/task/*/children 2>/dev/null); do
+      case $around in *" $child "*) ;; *) all="$all $child $(family $child)";; esac
+    done
   done
   [ -n "$all" ] || exit 0
   kill -KILL $all 2>/dev/null
@@ -22,7 +26,7 @@ exit 1
 """
 
 
-def kill_script(variable: str, value: str) -> str:
+def kill_script(variable: str, value: str, around: str = "RL_CLI_NOBODY") -> str:
     """Ends all whose environment has a variable with a value that begins so, and their descendants.
 
     Exits with 1 where some are still there. Not found: who cleared its environment and lost its parent.
@@ -30,5 +34,7 @@ def kill_script(variable: str, value: str) -> str:
 
     Args:
         value: Letters, digits, dots and dashes.
+        around: A variable of shells that are spared, with the same value: what they have started is ended.
     """
-    return _KILL.format(pattern=f"{variable}={value}".replace(".", "[.]"))
+    pattern = value.replace(".", "[.]")
+    return _KILL.format(variable=variable, value=pattern, around=around)

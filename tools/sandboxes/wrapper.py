@@ -14,6 +14,8 @@ from shlex import quote
 
 COMMAND_VARIABLE = "RL_CLI_COMMAND"
 """In the environment of a command and of all that it starts."""
+WRAPPER_VARIABLE = "RL_CLI_WRAPPER"
+"""In the environment of the shells around a command, not in the command's."""
 LONGEST_ARGUMENT = 100_000
 """Bytes of a command that are handed over as an argument; Linux takes 128 KiB."""
 
@@ -25,7 +27,7 @@ _WRAPPER = """\
 drain() {{ {drain} }}
 exec 9>&2 2>/dev/null
 {{ {{
-( cd {cwd} || exit; {exports}{command} ) {stdin}>&7 2>&8 7>&- 8>&- 9>&-
+( unset {variable}; cd {cwd} || exit; {exports}{command} ) {stdin}>&7 2>&8 7>&- 8>&- 9>&-
 code=$?
 printf '{mark}%d\\n' "$code" >&7
 printf '{mark}%d\\n' "$code" >&8
@@ -67,6 +69,7 @@ def wrapped(
         run = f"printf %s {quote(command)} >{file} && exec /bin/sh -c '. \"$0\"' {file}"
         after = f"rm -f {file}\n"
     script = _WRAPPER.format(
+        variable=WRAPPER_VARIABLE,
         cwd=quote(cwd if cwd.startswith("/") else f"./{cwd}"),
         exports=exports,
         command=run,
@@ -80,9 +83,10 @@ def wrapped(
     return script
 
 
-def reader(script: bytes) -> str:
+def reader(script: bytes, id: str) -> str:
     """What the far shell is started with: it takes the script from its input, and leaves the rest there."""
-    return f'eval "$(dd bs=1 count={len(script)} 2>/dev/null)"'
+    read = f'eval "$(dd bs=1 count={len(script)} 2>/dev/null)"'
+    return f"export {WRAPPER_VARIABLE}={id}; exec /bin/sh -c '{read}'"
 
 
 class UntilMark:

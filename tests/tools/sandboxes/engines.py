@@ -20,6 +20,8 @@ import psutil
 from tests.components import leave_out
 
 IMAGE = "localhost/rl-cli-test:latest"
+KEEPER = "keeper"
+"""A container that is always there: with the last one podman takes down a mount of its own."""
 START_SECONDS = 60.0
 
 _SSHD = """\
@@ -34,6 +36,7 @@ PermitRootLogin yes
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 PubkeyAuthentication yes
+SetEnv TMPDIR={folder}/far
 """
 
 _CONTAINERS = """\
@@ -55,6 +58,8 @@ class Sshd:
 
     options: dict[str, str]
     """For SandboxConfig."""
+    far: Path
+    """Where tasks get their folders."""
     process: subprocess.Popen[bytes]
 
     def connections(self) -> list[psutil.Process]:
@@ -72,6 +77,7 @@ def sshd(folder: Path) -> Iterator[Sshd]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    (folder / "far").mkdir()
     settings = folder / "sshd_config"
     settings.write_text(_SSHD.format(port=port, folder=folder))
     known = folder / "known hosts"  # a space, as in many a person's home
@@ -90,6 +96,7 @@ def sshd(folder: Path) -> Iterator[Sshd]:
                 "identity_file": str(folder / "key"),
                 "known_hosts": str(known),
             },
+            folder / "far",
             process,
         )
     finally:
@@ -117,7 +124,9 @@ class Podman:
         return done.stdout
 
     def containers(self) -> list[str]:
-        return [row["Names"][0] for row in json.loads(self.podman("ps", "--all", "--format", "json"))]
+        """All but its own."""
+        rows = json.loads(self.podman("ps", "--all", "--format", "json"))
+        return [name for row in rows if (name := row["Names"][0]) != KEEPER]
 
     def serve(self) -> None:
         """Starts what docker's command talks to."""
@@ -147,7 +156,9 @@ class Podman:
         )
         # For minutes, the service keeps a process of its own for each command that was executed.
         for process in psutil.process_iter(["name", "cmdline"]):
-            if process.info["name"] == "conmon" and f"{self.folder}/" in " ".join(process.info["cmdline"]):
+            if process.info["name"] == "conmon" and f"{self.folder}/" in " ".join(
+                process.info["cmdline"] or []
+            ):
                 process.kill()
         graph = self.folder / "graph"
         subprocess.run(["umount", str(graph / "overlay")], capture_output=True)
@@ -175,7 +186,7 @@ def podman(folder: Path) -> Iterator[Podman]:
         (folder / "storage.conf").write_text(_STORAGE.format(driver=driver, folder=folder))
         try:
             engine.podman("import", str(tar), IMAGE)
-            engine.podman("run", "--rm", "--network", "none", IMAGE, "true")
+            engine.podman("run", "--detach", "--name", KEEPER, "--network", "none", IMAGE, "sleep", "100000")
             break
         except AssertionError as error:
             reason = str(error).strip().splitlines()[-1:]
