@@ -2,8 +2,8 @@
 
 Started as `python -I -S agent.py`, one process per task, with a socket to the host as standard input. Every
 message is one packet: a head, and for some a text or descriptors. All orphans of the task become its
-children, since it is the first process of its namespace or a subreaper. A shell is the subreaper of its own
-command, so all of a command's processes are found below it while it runs, in whatever session they are.
+children, since it is the first process of its namespace or a subreaper. All that a command starts inherits a
+number as a limit that nothing uses: so it is found in whatever session and below whatever parent it is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import signal
 import socket
 import struct
 import time
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 HEAD = struct.Struct("=Bqq")
 """What the message is, which command it is about, a number."""
@@ -31,6 +32,9 @@ LONGEST_MESSAGE = 4096
 MOST_DESCRIPTORS = 4
 ARGUMENT_LIMIT = 128 * 1024 - 1
 """Bytes of one argument of a program on Linux."""
+ENDED_STATES = (b"Z", b"X")
+SCRIPT = 3
+"""Descriptor from which a shell reads a command that is longer than an argument."""
 CANNOT_RUN = 126
 """Exit code of a command whose shell could not be started."""
 CANNOT_ENTER = 2
@@ -134,17 +138,28 @@ def filter_calls(program: bytes) -> None:
 # Trees of processes.
 
 
+def processes() -> Iterator[tuple[int, bytes]]:
+    """All that can be seen and have not ended, with what their stat says after the name."""
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            stat = read(f"/proc/{name}/stat").rpartition(b")")[2]
+            if stat and stat.split()[0] not in ENDED_STATES:
+                yield int(name), stat
+
+
+def read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:  # it has ended
+        return b""
+
+
 def below(root: int) -> list[int]:
     """All processes that come from `root`, without it."""
     children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat", "rb") as file:
-                    parent = int(file.read().rpartition(b")")[2].split()[1])
-            except OSError:  # it has ended
-                continue
-            children.setdefault(parent, []).append(int(name))
+    for pid, stat in processes():
+        children.setdefault(int(stat.split()[1]), []).append(pid)
     found, at = [root], 0
     while at < len(found):
         found += children.get(found[at], ())
@@ -152,7 +167,13 @@ def below(root: int) -> list[int]:
     return found[1:]
 
 
-def signal_all(pids: list[int], number: int) -> None:
+def marked(number: int) -> list[int]:
+    """All processes that a command has started, its shell among them."""
+    mark = b"Max realtime timeout %d " % number
+    return [pid for pid, _ in processes() if mark in b" ".join(read(f"/proc/{pid}/limits").split())]
+
+
+def signal_all(pids: Iterable[int], number: int) -> None:
     for pid in pids:
         with contextlib.suppress(
             ProcessLookupError, PermissionError
@@ -160,46 +181,44 @@ def signal_all(pids: list[int], number: int) -> None:
             os.kill(pid, number)
 
 
-def end_below(root: int) -> list[int]:
-    """Ends all that comes from `root`: first nothing may go on and start more, then all is killed."""
+def end_all(find: Callable[[], list[int]]) -> None:
+    """Ends all processes that are found: first nothing may go on and start more, then all is killed."""
     stopped: set[int] = set()
-    while fresh := [pid for pid in below(root) if pid not in stopped]:
+    while fresh := set(find()) - stopped:
         signal_all(fresh, signal.SIGSTOP)
-        stopped.update(fresh)
-    signal_all(list(stopped), signal.SIGKILL)
-    return list(stopped)
+        stopped |= fresh
+    until = time.monotonic() + DYING_SECONDS
+    while (left := find()) and time.monotonic() < until:
+        signal_all(left, signal.SIGKILL)
+        time.sleep(0.001)
 
 
-# Commands.
+def start_shell(number: int, request: dict[str, Any], pipes: list[int]) -> int:
+    """Starts the shell of a command; returns its pid.
 
-
-def become(request: dict[str, Any], pipes: list[int]) -> NoReturn:
-    """Turns a new process into the shell of a command."""
-    try:
-        os.setsid()
-        libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
-            signal.signal(number, signal.SIG_DFL)
-        for place, pipe in enumerate(pipes):
-            os.dup2(pipe, place)
-        try:
-            os.chdir(request["cwd"])
-        except OSError as error:
-            os.write(2, f"sh: cd: can't cd to {request['cwd']}: {error.strerror}\n".encode(errors="replace"))
-            os._exit(CANNOT_ENTER)
-        command = os.fsencode(request["command"])
-        if len(command) <= ARGUMENT_LIMIT:
-            arguments = [b"sh", b"-c", command]
-        else:
-            script = os.memfd_create("command", 0)
-            with open(script, "wb", closefd=False) as file:
-                file.write(command)
-            arguments = [b"sh", b"/proc/self/fd/%d" % script]
-        os.execve("/bin/sh", arguments, request["env"])
-    except BaseException as error:  # nothing of this process may go on as the agent
-        os.write(2, f"sh: {error}\n".encode(errors="replace"))
-    finally:
-        os._exit(CANNOT_RUN)
+    Raises:
+        OSError: There are as many processes as there may be, or there is no shell.
+    """
+    command = os.fsencode(request["command"])
+    actions = [(os.POSIX_SPAWN_DUP2, pipe, place) for place, pipe in enumerate(pipes)]
+    if len(command) <= ARGUMENT_LIMIT:
+        arguments = [b"sh", b"-c", command]
+    else:
+        script = os.memfd_create("command")
+        with open(script, "wb", closefd=False) as file:
+            file.write(command)
+        actions.append((os.POSIX_SPAWN_DUP2, script, SCRIPT))
+        arguments = [b"sh", b"/proc/self/fd/%d" % SCRIPT]
+        pipes.append(script)  # closed with them
+    resource.setrlimit(resource.RLIMIT_RTTIME, (number, resource.RLIM_INFINITY))
+    return os.posix_spawn(
+        "/bin/sh",
+        arguments,
+        request["env"],
+        file_actions=actions,
+        setsid=True,
+        setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
+    )
 
 
 class Agent:
@@ -207,6 +226,7 @@ class Agent:
         self.link = link
         self.commands: dict[int, int] = {}
         """By the pid of their shell."""
+        self.first_number = int.from_bytes(os.urandom(5)) << 20  # no other sandbox's commands have the same
         self.poll = select.poll()
         self.poll.register(link, select.POLLIN)
         self.wake, other_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -261,14 +281,19 @@ class Agent:
 
     def run(self, id: int, request: dict[str, Any], pipes: list[int]) -> None:
         try:
-            pid = os.fork()
-        except OSError as error:  # as many processes as the task may have are there
-            os.write(pipes[2], f"sh: {error.strerror}\n".encode())
-            self.send(ENDED, id, CANNOT_RUN)
+            os.chdir(request["cwd"])
+        except OSError as error:
+            os.write(
+                pipes[2], f"sh: cd: can't cd to {request['cwd']}: {error.strerror}\n".encode(errors="replace")
+            )
+            self.send(ENDED, id, CANNOT_ENTER)
         else:
-            if pid == 0:
-                become(request, pipes)
-            self.commands[pid] = id
+            try:
+                self.commands[start_shell(self.first_number + id, request, pipes)] = id
+            except OSError as error:
+                os.write(pipes[2], f"sh: {error.strerror}\n".encode())
+                self.send(ENDED, id, CANNOT_RUN)
+            os.chdir("/")
         for pipe in pipes:
             os.close(pipe)
 
@@ -286,13 +311,8 @@ class Agent:
 
     def end(self, id: int) -> None:
         """Ends a command with all that it started; that is told when nothing of it is left."""
-        for shell in [pid for pid, command in self.commands.items() if command == id]:
-            os.kill(shell, signal.SIGSTOP)
-            killed = end_below(shell)
-            until = time.monotonic() + DYING_SECONDS
-            while any(map(running, killed)) and time.monotonic() < until:
-                time.sleep(0.001)
-            os.kill(shell, signal.SIGKILL)
+        if id in self.commands.values():
+            end_all(lambda: marked(self.first_number + id))
 
     def drop(self, pipe: int) -> None:
         try:
@@ -303,15 +323,6 @@ class Agent:
                 return
         self.poll.unregister(pipe)
         os.close(pipe)
-
-
-def running(pid: int) -> bool:
-    """Whether it is there, and not only waiting to be looked at by its parent."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except OSError:
-        return False
 
 
 def read_body(descriptor: int) -> dict[str, Any]:
@@ -328,9 +339,7 @@ def main() -> None:
         os.dup2(nothing, place)
     Agent(link).serve()
     if os.getpid() != 1:  # else the kernel does it
-        until = time.monotonic() + DYING_SECONDS
-        while any(map(running, end_below(os.getpid()))) and time.monotonic() < until:
-            time.sleep(0.001)
+        end_all(lambda: below(os.getpid()))
 
 
 if __name__ == "__main__":

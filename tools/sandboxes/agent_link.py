@@ -34,6 +34,7 @@ class AgentLink:
         self._loop = asyncio.get_running_loop()
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._starting: asyncio.Task[None] | None = None
         self._ended = self._loop.create_future()
         self._greeting: asyncio.Future[int] = self._loop.create_future()
         self._ready: asyncio.Future[None] = self._loop.create_future()
@@ -48,14 +49,15 @@ class AgentLink:
 
         Args:
             argv: The program that runs it; gets nothing of our environment.
-            descriptors: What it inherits, with the same numbers.
+            descriptors: What it inherits, with the same numbers; closed here.
 
         Raises:
             SandboxError: It did not come up: what its standard error says.
         """
         errors, errors_end = os.pipe()
         try:
-            self._spawn(argv, descriptors, errors_end)
+            self._starting = asyncio.create_task(self._spawn(argv, descriptors, errors_end))
+            await asyncio.shield(self._starting)
             return await asyncio.wait_for(asyncio.shield(self._greeting), START_SECONDS)
         except OSError as error:
             raise SandboxError(f"{self._kind} did not start: {error}") from None
@@ -66,28 +68,20 @@ class AgentLink:
         finally:
             os.close(errors)
 
-    def _spawn(self, argv: Sequence[str], descriptors: Sequence[int], errors: int) -> None:
-        """Takes a few milliseconds: the standard library has no way that blocks less."""
+    async def _spawn(self, argv: Sequence[str], descriptors: Sequence[int], errors: int) -> None:
+        """In a thread, and not cancelled with its caller: whatever was started is known here, and ended."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        try:
-            self._process = subprocess.Popen(
-                list(argv),
-                stdin=theirs.fileno(),
-                stdout=errors,
-                stderr=errors,
-                env={},
-                cwd="/",
-                pass_fds=descriptors,
-            )
-        except OSError:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-            os.close(errors)
-        self._socket = ours
         ours.setblocking(False)
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # before the first packet is sent
+        with theirs:
+            try:
+                self._process = await asyncio.to_thread(_popen, argv, descriptors, theirs.fileno(), errors)
+            except OSError:
+                ours.close()
+                raise
+            finally:
+                _close([errors, *descriptors])
+        self._socket = ours
         self._loop.add_reader(ours, self._hear)
         pidfd = os.pidfd_open(self._process.pid)
         self._loop.add_reader(pidfd, self._reap, pidfd)
@@ -152,6 +146,8 @@ class AgentLink:
 
     async def close(self) -> None:
         """Ends the agent with all that runs below it, and waits for that."""
+        if self._starting is not None:
+            await asyncio.wait({self._starting})
         self.break_off(f"the {self._kind} sandbox was stopped")
         if self._process is None:
             return
@@ -221,6 +217,14 @@ class AgentLink:
         self._process.wait()  # it has ended
         self._ended.set_result(None)
         self._lost()
+
+
+def _popen(
+    argv: Sequence[str], descriptors: Sequence[int], stdin: int, output: int
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        list(argv), stdin=stdin, stdout=output, stderr=output, env={}, cwd="/", pass_fds=descriptors
+    )
 
 
 def body_of(content: Mapping[str, Any]) -> int:

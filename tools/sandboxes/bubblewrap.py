@@ -92,17 +92,13 @@ class Bubblewrap(AgentSandbox):
         }
         descriptors = []
         arguments = list(_arguments(self.config))
-        try:
-            for path, text in files.items():
-                descriptor = os.memfd_create("file")
-                descriptors.append(descriptor)
-                os.write(descriptor, text.encode())
-                os.lseek(descriptor, 0, os.SEEK_SET)
-                arguments += ["--perms", "0644", "--ro-bind-data", str(descriptor), path]
-            return await link.start([_program(), *arguments, "--", *_python(), AGENT], descriptors)
-        finally:
-            for descriptor in descriptors:
-                os.close(descriptor)
+        for path, text in files.items():
+            descriptor = os.memfd_create("file")
+            descriptors.append(descriptor)
+            os.write(descriptor, text.encode())
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            arguments += ["--perms", "0644", "--ro-bind-data", str(descriptor), path]
+        return await link.start([_program(), *arguments, "--", *_python(), AGENT], descriptors)
 
     def _settings(self) -> dict[str, Any]:
         resources = self.config.resources
