@@ -41,6 +41,21 @@ def check_url(url: str) -> None:
         raise ToolError("invalid_url", f"{url[:200]} is no web address", "it begins with http:// or https://")
 
 
+async def check_reachable(url: str) -> None:
+    """Raises ToolError where a web address is none, or may not be connected to."""
+    check_url(url)
+    parts = urlsplit(url)
+    try:
+        await checked_addresses(parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
+    except (PrivateAddress, NoAddress) as error:
+        raise tool_error(error) from error
+
+
+def tool_error(error: PrivateAddress | NoAddress) -> ToolError:
+    kind = "private_address" if isinstance(error, PrivateAddress) else "unreachable"
+    return ToolError(kind, str(error))
+
+
 async def checked_addresses(host: str, port: int) -> list[str]:
     """The addresses of a host, all of which may be connected to.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tools.dispatcher import CallContext, ToolError, tool
-from tools.everyday.addresses import check_url
+from tools.everyday.addresses import check_reachable
 from tools.everyday.browser_session import session_of
 from tools.everyday.guarded_proxy import REFUSED
 
@@ -31,7 +31,7 @@ async def browser_open(url: str, context: CallContext) -> dict[str, Any]:
     Args:
         url: Begins with http:// or https://.
     """
-    check_url(url)
+    await check_reachable(url)
     session = await session_of(context)
     page = await session.open_page()
     answer = await _acted(page.goto(url, wait_until="domcontentloaded", timeout=OPEN_SECONDS * 1000))

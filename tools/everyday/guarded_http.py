@@ -16,7 +16,7 @@ import httpcore
 import httpx
 
 from tools.dispatcher import ToolError
-from tools.everyday.addresses import NoAddress, PrivateAddress, check_url, checked_addresses
+from tools.everyday.addresses import NoAddress, PrivateAddress, check_url, checked_addresses, tool_error
 
 LARGEST = 5_000_000
 """Bytes of an answer, unpacked."""
@@ -51,8 +51,7 @@ async def fetch(url: str) -> Page:
     except TimeoutError:
         raise ToolError("timeout", f"{url} did not answer within {SECONDS:g} seconds") from None
     except (PrivateAddress, NoAddress) as error:
-        kind = "private_address" if isinstance(error, PrivateAddress) else "unreachable"
-        raise ToolError(kind, str(error)) from error
+        raise tool_error(error) from error
     except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
         raise ToolError("unreachable", f"{url} cannot be read: {error or type(error).__name__}") from error
 

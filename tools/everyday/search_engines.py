@@ -17,9 +17,9 @@ GREP = "exec find \"$THIS\" -name .git -prune -o -type f -exec sh -c 'for f; do 
 LINES_OF_RIPGREP = '--json $CASE -e "$PATTERN"'
 NAMES_OF_RIPGREP = "--files"
 LINES_OF_GREP = (
-    'if grep -qE $CASE -e "$ERE" -- "$f" 2>/dev/null'
+    'if grep -qE $AS_TEXT $CASE -e "$ERE" -- "$f" 2>/dev/null'
     r' && [ "$(tr -d "\\000" <"$f" | wc -c)" -eq "$(wc -c <"$f")" ]; then '
-    r'printf "%s\\000" "$f"; grep -nE $CASE -e "$ERE" -- "$f"; printf "\\000"; fi'
+    r'printf "%s\\000" "$f"; grep -nE $AS_TEXT $CASE -e "$ERE" -- "$f"; printf "\\000"; fi'
 )
 NAMES_OF_GREP = r'printf "%s\\000\\000" "$f"'
 CHOICE = """\
@@ -34,7 +34,11 @@ else
 fi
 if command -v rg >/dev/null; then echo "rg $KIND"; {ripgrep}
 elif command -v python3 >/dev/null; then echo "python $KIND"; {python}
-else echo "grep $KIND"; {grep}
+else
+    echo "grep $KIND"
+    export AS_TEXT=-a
+    echo | grep -qa "" 2>/dev/null || AS_TEXT=
+    {grep}
 fi
 """
 
