@@ -43,6 +43,9 @@ DYING_SECONDS = 1.0
 """How long processes that were killed are waited for."""
 DROPPED_AT_ONCE = 1 << 20
 
+KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/mtrr")
+"""Root may change them without having any right, in whatever namespace."""
+
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_SECCOMP = 1, 4, 24, 22
 PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 36, 38, 2
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND = 1, 2, 4, 32, 4096
@@ -100,7 +103,9 @@ def make_space(space: dict[str, Any], owner: tuple[int, int] | None) -> None:
     if bound := space["bound"]:
         os.makedirs(bound[1], exist_ok=True)
         mount(bound[0], bound[1], "", MS_BIND)
-    for place in ("/dev", "/"):
+    for place in filter(os.path.exists, KERNEL_SETTINGS):
+        mount(place, place, "", MS_BIND)
+    for place in filter(os.path.exists, ("/dev", "/", *KERNEL_SETTINGS)):
         mount("", place, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
 
 

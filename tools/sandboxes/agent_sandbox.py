@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any, ClassVar
+from typing import Any
 
 from tools.sandboxes.agent_link import AgentLink
 from tools.sandboxes.background import BackgroundProcesses
@@ -39,7 +39,7 @@ class AgentSandbox(Files, BackgroundProcesses):
             Memory then still has a limit for each process.
     """
 
-    _own_bounds: ClassVar[frozenset[str]]
+    _own_bounds: frozenset[str] = frozenset()
     """Fields of the resources that this kind bounds without a control group."""
 
     def __init__(self, config: SandboxConfig) -> None:

@@ -49,8 +49,8 @@ FOLDERS = (
     *("/opt", "/opt/rl-cli", PYTHON, f"{PYTHON}/bin", "/home", "/root", "/run", "/tmp", "/var"),
 )
 """Made before what is in them: bwrap would let nobody but their owner in."""
-CAPABILITIES = ("SYS_ADMIN", "SYS_RESOURCE", "SETPCAP", "SETUID", "SETGID", "CHOWN")
-"""What the agent needs to set up the place, as root; it then gives all of them up."""
+CAPABILITIES = ("SYS_ADMIN", "SYS_RESOURCE", "SETPCAP", "SETUID", "SETGID", "CHOWN", "SETFCAP")
+"""What the agent needs to set up the place, and then gives up."""
 BYTES_PER_FILE = 4096
 """As many files are allowed as there is room for files of this size, so that empty ones have a limit too."""
 USER = 1000
@@ -69,13 +69,14 @@ class Bubblewrap(AgentSandbox):
 
     kind = "bubblewrap"
     isolates = True
-    _own_bounds = frozenset({"disk_mib", "processes"})
 
     def __init__(self, config: SandboxConfig) -> None:
         super().__init__(config)
         self.workdir = WORK if config.workdir is None else str(config.workdir.resolve())
         self.private = PRIVATE
         self._user = _user_for(config.workdir)
+        root = self._user["uid"] == 0  # has no limit of processes
+        self._own_bounds = frozenset({"disk_mib"} if root else {"disk_mib", "processes"})
 
     @classmethod
     def why_not(cls) -> str | None:

@@ -27,7 +27,6 @@ class Local(AgentSandbox):
 
     kind = "local"
     isolates = False
-    _own_bounds = frozenset()
 
     def __init__(self, config: SandboxConfig) -> None:
         super().__init__(config)
