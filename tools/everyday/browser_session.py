@@ -39,6 +39,12 @@ class BrowserSession:
         self._chromium = chromium
 
     @property
+    def gone(self) -> bool:
+        """Whether Chromium ended under it."""
+        browser = self._context.browser
+        return browser is None or not browser.is_connected()
+
+    @property
     def page(self) -> Page | None:
         """The page that was opened last, of those that are still open."""
         pages = self._context.pages
@@ -60,9 +66,10 @@ async def session_of(context: CallContext) -> BrowserSession:
     loop = asyncio.get_running_loop()
     chromium = _OF_LOOP.setdefault(loop, _Chromium())
     async with chromium.lock:
-        if SESSION not in context.state:
-            context.state[SESSION] = BrowserSession(await chromium.new_context(), chromium)
-    session: BrowserSession = context.state[SESSION]
+        session: BrowserSession | None = context.state.get(SESSION)
+        if session is None or session.gone:
+            session = BrowserSession(await chromium.new_context(), chromium)
+            context.state[SESSION] = session
     return session
 
 

@@ -25,9 +25,11 @@ def test_a_file_is_written_read_and_changed(kind: str) -> None:
             read = await tools.call("read_file", path=name, start_line=999)
             assert (read["content"], read["lines"]) == ("line 999 训练\nline 1000 训练\n", 1000)
             assert (read["start_line"], read["end_line"], read["size"]) == (999, 1000, len(text.encode()))
-            assert (await tools.call("read_file", path=name, start_line=2, lines=1))["content"] == "line 2 训练\n"
+            assert (await tools.call("read_file", path=name, start_line=2, lines=1))[
+                "content"
+            ] == "line 2 训练\n"
             assert "ends at line 1000" in (await tools.call("read_file", path=name, start_line=5000))["hint"]
-            await tools.run(f"chmod 751 d/*; ls -l d")
+            await tools.run("chmod 751 d/*; ls -l d")
             await tools.call("patch", path=name, old_text="line 7 ", new_text="line seven ")
             assert (await tools.run("stat -c %a d/*; sed -n 7p d/*")) == "751\nline seven 训练\n"
             kind_of_error, said = await tools.error("patch", path=name, old_text="line  8 训练", new_text="")
@@ -41,7 +43,9 @@ def test_a_file_is_written_read_and_changed(kind: str) -> None:
 def test_what_cannot_be_read_as_text_is_said(kind: str) -> None:
     async def main() -> None:
         async with tools_in(kind) as tools:
-            await tools.run("head -c 3000 /dev/zero >binary; mkdir folder; printf 'a\\377b\\n' >latin; : >empty")
+            await tools.run(
+                "head -c 3000 /dev/zero >binary; mkdir folder; printf 'a\\377b\\n' >latin; : >empty"
+            )
             assert (await tools.call("read_file", path="binary"))["binary"]
             assert (await tools.call("read_file", path="binary"))["size"] == 3000
             assert (await tools.call("read_file", path="latin"))["content"] == "a\ufffdb\n"

@@ -22,14 +22,21 @@ def test_a_process_is_started_read_and_ended(kind: str) -> None:
     async def main() -> None:
         async with tools_in(kind) as tools:
             await tools.run("mkdir d; cd d; export GREETING=hello")
-            started = await tools.call("process", action="start", command='basename "$PWD"; echo $GREETING; exit 7')
+            started = await tools.call(
+                "process", action="start", command='basename "$PWD"; echo $GREETING; exit 7'
+            )
             assert (await until_ended(tools, started["id"]))["exit_code"] == 7
             log = await tools.call("process", action="log", id=started["id"])
             assert (log["output"], log["offset"], log["next"]) == ("d\nhello\n", 0, 8)
-            assert (await tools.call("process", action="log", id=started["id"], offset=2))["output"] == "hello\n"
+            assert (await tools.call("process", action="log", id=started["id"], offset=2))[
+                "output"
+            ] == "hello\n"
             slow = await tools.call("process", action="start", command="sleep 600")
             listed = (await tools.call("process", action="list"))["processes"]
-            assert [each["command"] for each in listed] == ['basename "$PWD"; echo $GREETING; exit 7', "sleep 600"]
+            assert [each["command"] for each in listed] == [
+                'basename "$PWD"; echo $GREETING; exit 7',
+                "sleep 600",
+            ]
             assert [each["running"] for each in listed] == [False, True]
             await tools.call("process", action="kill", id=slow["id"])
             assert not (await until_ended(tools, slow["id"]))["running"]

@@ -15,10 +15,33 @@ from tests.tools.everyday.boxes import tools_in
 from tools.dispatcher import ToolError
 from tools.everyday.search_patterns import common_pattern, expand_globs, glob_regex, grep_pattern
 
-COMMANDS = (
-    "sh bash find grep tr wc printf cat mkdir mv ls dirname basename seq env head tar sha256sum chmod rm sleep kill "
-    "sed awk test ps stat ln touch cp id uname dd date mktemp cut sort"
-).split()
+COMMANDS = [
+    "sh",
+    "bash",
+    "find",
+    "grep",
+    "tr",
+    "wc",
+    "printf",
+    "cat",
+    "mkdir",
+    "mv",
+    "ls",
+    "dirname",
+    "basename",
+    "env",
+    "head",
+    "tar",
+    "sha256sum",
+    "chmod",
+    "rm",
+    "sleep",
+    "sed",
+    "test",
+    "touch",
+    "cp",
+    "ln",
+]
 EXTRA = {"rg": ("rg", "python3"), "python": ("python3",), "grep": ()}
 
 TREE = r"""
@@ -105,7 +128,10 @@ def test_the_host_is_searched_inside_the_allowed_folders(tmp_path: Path) -> None
     host = {"toolsets": ("files",), "file_roots": (tmp_path / "w",)}
     found = call("search_files", {"pattern": "needle"}, **host)
     assert found["matches"] == [{"path": "in.txt", "line": 2, "text": "needle"}]
-    assert call("search_files", {"pattern": "needle", "path": "in.txt"}, **host)["matches"][0]["path"] == "in.txt"
+    assert (
+        call("search_files", {"pattern": "needle", "path": "in.txt"}, **host)["matches"][0]["path"]
+        == "in.txt"
+    )
     assert error("search_files", {"pattern": "needle", "path": "out"}, **host)[0] == "outside"
     assert error("search_files", {"pattern": "needle", "path": "nowhere"}, **host)[0] == "missing"
 

@@ -60,7 +60,10 @@ def test_a_start_that_fails_is_said_by_every_call_and_tried_once() -> None:
         make = Counted(fail="there is no engine")
         tools = Tools(TaskSandbox(make))
         for _ in range(3):
-            assert await tools.error("terminal", command="true") == ("sandbox", "there is no engine | mend it")
+            assert await tools.error("terminal", command="true") == (
+                "sandbox",
+                "there is no engine | mend it",
+            )
         assert len(make.made) == 1
         await tools.sandbox.stop()
 

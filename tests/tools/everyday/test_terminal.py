@@ -16,7 +16,9 @@ def test_the_working_folder_and_exported_variables_persist(kind: str) -> None:
         async with tools_in(kind) as tools:
             first = await tools.call("terminal", command="mkdir 'a b'; cd 'a b'; export A=$'x\\n\"y'; exit 3")
             assert (first["exit_code"], first["truncated"]) == (3, False)
-            told = (await tools.run('basename "$PWD"; echo "$A"; cd - >/dev/null; echo $#; umask')).splitlines()
+            told = (
+                await tools.run('basename "$PWD"; echo "$A"; cd - >/dev/null; echo $#; umask')
+            ).splitlines()
             assert told[:4] == ["a b", "x", '"y', "0"]
             assert (await tools.run("ls")).split("\n")[0] == "a b"
             assert "line 2" in (await tools.call("terminal", command="true\nif then"))["stderr"]
@@ -49,9 +51,9 @@ def test_policy_and_verifier_have_sessions_of_their_own(kind: str) -> None:
         async with tools_in(kind) as tools:
             await tools.run("echo made >made; cd /tmp; export PATH=/nowhere:$PATH TRAP=1")
             tools.context.caller = "reward"
-            assert await tools.run("cat made; echo ${TRAP-none}; case $PATH in /nowhere*) echo trapped;; esac") == (
-                "made\nnone\n"
-            )
+            assert await tools.run(
+                "cat made; echo ${TRAP-none}; case $PATH in /nowhere*) echo trapped;; esac"
+            ) == ("made\nnone\n")
 
     asyncio.run(main())
 
@@ -87,7 +89,10 @@ def test_sbx_02_what_wants_a_terminal_ends(kind: str, command: str) -> None:
             assert result["ok"]
             if result["exit_code"] is None:
                 assert "hint" in result
-            assert "vim" not in await tools.run("ps -eo comm 2>/dev/null || cat /proc/[0-9]*/comm") or kind == "local"
+            assert (
+                "vim" not in await tools.run("ps -eo comm 2>/dev/null || cat /proc/[0-9]*/comm")
+                or kind == "local"
+            )
             assert await tools.run("echo next") == "next\n"
 
     asyncio.run(main())
