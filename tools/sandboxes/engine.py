@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from tools.sandboxes.base import Resources, SandboxError
 from tools.sandboxes.owners import is_left_over
+from tools.sandboxes.programs import call, last_line
 
 OWNER_LABEL = "rl-cli.owner"
 ASK_SECONDS = 30.0
@@ -103,7 +104,7 @@ class Engine:
             if code == 0:
                 return ()
             if "storage" not in error.lower():
-                raise SandboxError(f"docker: the engine could not start a container: {_last(error)}")
+                raise SandboxError(f"docker: the engine could not start a container: {last_line(error)}")
             await self.remove(name)
             self._bounds_disk = False  # most storage drivers cannot
         await self._ask([*common, *arguments], "could not start a container", RUN_SECONDS)
@@ -119,32 +120,11 @@ class Engine:
     async def _ask(self, arguments: list[str], what: str, seconds: float = ASK_SECONDS) -> str:
         code, out, error = await self._call(arguments, seconds)
         if code:
-            raise SandboxError(f"docker: the engine {what}: {_last(error)}")
+            raise SandboxError(f"docker: the engine {what}: {last_line(error)}")
         return out
 
     async def _call(self, arguments: list[str], seconds: float) -> tuple[int, str, str]:
-        """Exit code (-1: it did not end in time, or could not be started), stdout, stderr."""
-        try:
-            process = await asyncio.create_subprocess_exec(
-                self.command,
-                *arguments,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-            )
-        except OSError as error:
-            return -1, "", str(error)
-        try:
-            async with asyncio.timeout(seconds):
-                out, error_output = await process.communicate()
-        except TimeoutError:
-            return -1, "", f"no answer within {seconds:g} s"
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        return process.returncode or 0, out.decode(errors="replace"), error_output.decode(errors="replace")
+        return await call([self.command, *arguments], seconds)
 
 
 def _limits(resources: Resources) -> list[str]:
@@ -156,11 +136,3 @@ def _limits(resources: Resources) -> list[str]:
     if resources.processes is not None:
         limits += ["--pids-limit", str(resources.processes)]
     return limits
-
-
-def _last(error: str) -> str:
-    """The line of an error that says why; those after it only tell where to read on."""
-    lines = [
-        line.strip() for line in error.splitlines() if line.strip() and not line.startswith("Run 'docker")
-    ]
-    return lines[-1] if lines else "it gave no reason"

@@ -63,6 +63,8 @@ class Ssh(ShellSandbox):
         super().__init__(config)
         wanted = asdict(config.resources).items()
         self.unbounded = tuple(name for name, value in wanted if value is not None)
+        self._host = ""
+        self._always: list[str] = []
         self._folder: Path | None = None
         self._guard: asyncio.subprocess.Process | None = None
         self._guard_words: asyncio.Task[str] | None = None
@@ -77,20 +79,34 @@ class Ssh(ShellSandbox):
             raise SandboxError(
                 "ssh: cannot share a folder of this computer", "leave workdir out and upload it"
             )
+        self._host = options["host"]
+        await self._connect(self._arguments())
+
+    async def _connect(self, arguments: list[str], settings: str | None = None) -> None:
+        """Makes the connection and the task's folder.
+
+        Args:
+            arguments: Of ssh, for all of its calls.
+            settings: Text of a file for ssh to use instead of the account's own.
+        """
         self._folder = await asyncio.to_thread(new_folder)
+        if settings is not None:
+            (self._folder / "settings").write_text(settings)
+            arguments = [*arguments, "-F", "settings"]
+        self._always = arguments
         turns = _connecting.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
         async with turns:
-            folder = await self._connect()
+            folder = await self._start_guard()
         self.workdir, self.private = f"{folder}/work", f"{folder}/private"
         self._environment |= {"HOME": f"{folder}/home", "TMPDIR": f"{folder}/tmp"}
 
-    async def _connect(self) -> str:
+    async def _start_guard(self) -> str:
         """Returns the task's folder on the far side."""
         guard = _GUARD.format(kill=kill_script(COMMAND_VARIABLE, self._id, WRAPPER_VARIABLE)).encode()
         own = ["-M", "-o", f"ConnectTimeout={CONNECT_SECONDS}", "-o", "ControlPersist=no"]
         own += ["-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3"]
         self._guard = await asyncio.create_subprocess_exec(
-            *self._command(own, guard),
+            *self._command(own, reader(guard, "guard")),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -106,10 +122,11 @@ class Ssh(ShellSandbox):
             async with asyncio.timeout(CONNECT_SECONDS + 5):
                 line = await self._guard.stdout.readline()
         except TimeoutError:
-            raise SandboxError(f"ssh: {self._host} does not answer", HINT) from None
+            raise SandboxError(f"{self.kind}: {self._host} does not answer", HINT) from None
         folder = line.decode(errors="replace").rstrip("\n")
         if not folder.startswith("/"):
-            raise SandboxError(f"ssh: no connection to {self._host}: {await self._guard_words}", HINT)
+            reason = await self._guard_words
+            raise SandboxError(f"{self.kind}: no connection to {self._host}: {reason}", HINT)
         return folder
 
     async def _remove(self) -> None:
@@ -148,14 +165,9 @@ class Ssh(ShellSandbox):
                 words = await asyncio.wait_for(asyncio.shield(self._guard_words), 0.5)
         return f"the connection to {self._host} has ended{': ' if words else ''}{words}"
 
-    @property
-    def _host(self) -> str:
-        return self.config.options["host"]
-
-    def _command(self, more: list[str], script: bytes | str) -> list[str]:
-        options = self.config.options
-        arguments = ["ssh", "-T", "-a", "-x", "-S", "c", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR"]
-        arguments += ["-o", "ClearAllForwardings=yes", "-o", "PermitLocalCommand=no", "-o", "EscapeChar=none"]
+    def _arguments(self) -> list[str]:
+        """What the options ask for."""
+        options, arguments = self.config.options, []
         if user := options.get("user"):
             arguments += ["-l", user]
         if port := options.get("port"):
@@ -164,8 +176,12 @@ class Ssh(ShellSandbox):
             arguments += ["-i", str(Path(identity).expanduser().absolute()), "-o", "IdentitiesOnly=yes"]
         if known := options.get("known_hosts"):
             arguments += ["-o", f"UserKnownHostsFile={_in_quotes(Path(known).expanduser().absolute())}"]
-        text = script if isinstance(script, str) else reader(script, "guard")
-        return [*arguments, *more, "--", self._host, f"exec /bin/sh -c {quote(text)}"]
+        return arguments
+
+    def _command(self, more: list[str], script: str) -> list[str]:
+        common = ["-T", "-a", "-x", "-S", "c", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR"]
+        common += ["-o", "ClearAllForwardings=yes", "-o", "PermitLocalCommand=no", "-o", "EscapeChar=none"]
+        return ["ssh", *self._always, *common, *more, "--", self._host, f"exec /bin/sh -c {quote(script)}"]
 
 
 def _in_quotes(path: Path) -> str:

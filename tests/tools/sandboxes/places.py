@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import psutil
 
 from tests.tools.sandboxes.engines import IMAGE, Podman, Sshd, wait_until
-from tests.tools.sandboxes.leftovers import nothing_left
+from tests.tools.sandboxes.leftovers import mounts, nothing_left
 from tools.sandboxes.base import CommandResult, Sandbox, SandboxConfig
 from tools.sandboxes.kinds import make
 
@@ -94,6 +94,8 @@ class DockerPlace(Place):
 
     def see_nothing_left(self) -> None:
         assert self.engine.containers() == []
+        merged = [line for line in mounts() if f"{self.engine.folder}/" in line and "/merged " in line]
+        assert len(merged) == 1  # the engine's own container
 
 
 @dataclass

@@ -60,7 +60,7 @@ def test_programs_for_a_terminal_end_at_their_deadline_at_the_latest(place: Plac
         "{sleep} & echo started",
         "({sleep} &) ; echo started",
         "setsid {sleep} & echo started",
-        "nohup {sleep} >/dev/null 2>&1 & echo started",
+        "$(command -v nohup) {sleep} >/dev/null 2>&1 & echo started",
         "(trap '' HUP TERM; setsid setsid {sleep}) & echo started",
     ],
 )
