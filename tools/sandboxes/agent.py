@@ -19,7 +19,7 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 HEAD = struct.Struct("=Bqq")
@@ -143,15 +143,6 @@ def filter_calls(program: bytes) -> None:
 # Trees of processes.
 
 
-def processes() -> Iterator[tuple[int, bytes]]:
-    """All that can be seen and have not ended, with what their stat says after the name."""
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            stat = read(f"/proc/{name}/stat").rpartition(b")")[2]
-            if stat and stat.split()[0] not in ENDED_STATES:
-                yield int(name), stat
-
-
 def read(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
@@ -160,22 +151,32 @@ def read(path: str) -> bytes:
         return b""
 
 
+def children(pid: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError):  # it has ended
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            found += map(int, read(f"/proc/{pid}/task/{thread}/children").split())
+    return found
+
+
 def below(root: int) -> list[int]:
-    """All processes that come from `root`, without it."""
-    children: dict[int, list[int]] = {}
-    for pid, stat in processes():
-        children.setdefault(int(stat.split()[1]), []).append(pid)
+    """All processes that come from `root`, without it, and without those that have ended."""
     found, at = [root], 0
     while at < len(found):
-        found += children.get(found[at], ())
+        found += children(found[at])
         at += 1
-    return found[1:]
+    return list(filter(running, found[1:]))
+
+
+def running(pid: int) -> bool:
+    state = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return bool(state) and state[0] not in ENDED_STATES
 
 
 def marked(number: int) -> list[int]:
     """All processes that a command has started, its shell among them."""
     mark = b"Max realtime timeout %d " % number
-    return [pid for pid, _ in processes() if mark in b" ".join(read(f"/proc/{pid}/limits").split())]
+    return [pid for pid in below(os.getpid()) if mark in b" ".join(read(f"/proc/{pid}/limits").split())]
 
 
 def signal_all(pids: Iterable[int], number: int) -> None:
@@ -192,10 +193,10 @@ def end_all(find: Callable[[], list[int]]) -> None:
     while fresh := set(find()) - stopped:
         signal_all(fresh, signal.SIGSTOP)
         stopped |= fresh
+    signal_all(stopped, signal.SIGKILL)
     until = time.monotonic() + DYING_SECONDS
-    while (left := find()) and time.monotonic() < until:
-        signal_all(left, signal.SIGKILL)
-        time.sleep(0.001)
+    while any(map(running, stopped)) and time.monotonic() < until:
+        time.sleep(0.002)
 
 
 def start_shell(number: int, request: dict[str, Any], pipes: list[int]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -48,6 +49,7 @@ class AgentSandbox(Files, BackgroundProcesses):
         self._link: AgentLink | None = None
         self._group: ControlGroup | None = None
         self._stopping: asyncio.Task[None] | None = None
+        self._making: asyncio.Task[None] | None = None
         self._env: dict[str, str] = {}
 
     @abstractmethod
@@ -70,7 +72,8 @@ class AgentSandbox(Files, BackgroundProcesses):
         self._link = AgentLink(self.kind)
         try:
             pid = await self._launch(self._link)
-            self._group = await asyncio.to_thread(ControlGroup, self.config.resources, pid)
+            self._group = ControlGroup(self.config.resources)
+            await self._in_thread(self._group.take, pid)
             await self._link.set_up(self._settings())
             wanted = (name for name, value in asdict(self.config.resources).items() if value is not None)
             self.unbounded = tuple(
@@ -80,6 +83,11 @@ class AgentSandbox(Files, BackgroundProcesses):
             await self.stop()
             raise
         self._env = {**BASE_ENVIRONMENT, **self._environment(), **self.config.env}
+
+    async def _in_thread(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Runs what makes something on the host: stop() waits for it, also where its caller was cancelled."""
+        self._making = asyncio.create_task(asyncio.to_thread(function, *arguments))
+        await asyncio.shield(self._making)
 
     def _rlimits(self) -> dict[str, int]:
         limits = {"RLIMIT_CORE": 0}
@@ -93,6 +101,8 @@ class AgentSandbox(Files, BackgroundProcesses):
         await asyncio.shield(self._stopping)
 
     async def _stop(self) -> None:
+        if self._making is not None:
+            await asyncio.wait({self._making})
         if self._link is not None:
             await self._link.close()
         await asyncio.to_thread(self._remove)
@@ -203,3 +213,12 @@ def _tell(task: asyncio.Task[None], fail: Callable[[Exception], None]) -> None:
         error = task.exception()
         if isinstance(error, Exception):
             fail(error)
+
+
+def why_no_agent() -> str | None:
+    """Why this machine cannot run an agent; None: it can."""
+    if sys.platform != "linux":
+        return "needs Linux"
+    if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
+        return "needs a /proc that lists the children of processes (CONFIG_PROC_CHILDREN)"
+    return None

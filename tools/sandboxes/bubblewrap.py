@@ -13,7 +13,7 @@ from typing import Any
 
 from tools.sandboxes import agent
 from tools.sandboxes.agent_link import AgentLink
-from tools.sandboxes.agent_sandbox import AgentSandbox
+from tools.sandboxes.agent_sandbox import AgentSandbox, why_no_agent
 from tools.sandboxes.base import MIB, SandboxConfig
 from tools.sandboxes.call_filter import call_filter, why_no_filter
 
@@ -188,8 +188,8 @@ def _executable() -> Path:
 
 @cache
 def _why_not() -> str | None:
-    if sys.platform != "linux":
-        return "needs Linux"
+    if why := why_no_agent():
+        return why
     if shutil.which("bwrap") is None:
         return "bwrap is not installed (package bubblewrap)"
     if why := why_no_filter():

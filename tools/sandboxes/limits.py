@@ -35,21 +35,26 @@ class Base:
 
 
 class ControlGroup:
-    """A task's own group. All methods block for a moment."""
+    """A task's own group. Its methods block for a moment.
 
-    def __init__(self, resources: Resources, pid: int) -> None:
-        """Makes it, and moves a process there.
+    Args:
+        resources: What it bounds.
+    """
 
-        Args:
-            resources: The limits of the group. What cannot be bounded on this machine is left out.
-            pid: The process; what it starts stays in the group.
-        """
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
         self.bounds: set[str] = set()
         """Which fields of the resources it bounds."""
         self._folders: list[Path] = []
+
+    def take(self, pid: int) -> None:
+        """Makes the group, and moves a process there; what that starts stays in it.
+
+        What cannot be bounded on this machine is left out.
+        """
         base = find_base()
         name = f"{PREFIX}{owner()}.{secrets.token_hex(8)}"
-        for controller, what, settings in _wanted(resources, base.version):
+        for controller, what, settings in _wanted(self._resources, base.version):
             if controller not in base.folders:
                 continue
             group = base.folders[controller] / name

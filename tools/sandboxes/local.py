@@ -13,7 +13,7 @@ from typing import Any
 
 from tools.sandboxes import agent
 from tools.sandboxes.agent_link import AgentLink
-from tools.sandboxes.agent_sandbox import AgentSandbox
+from tools.sandboxes.agent_sandbox import AgentSandbox, why_no_agent
 from tools.sandboxes.base import SandboxConfig, SandboxError
 from tools.sandboxes.host_folders import new_folder, remove_folder
 
@@ -36,18 +36,22 @@ class Local(AgentSandbox):
     @classmethod
     def why_not(cls) -> str | None:
         """Why it cannot be used on this machine; None: it can."""
-        return None if sys.platform == "linux" else "needs Linux"
+        return why_no_agent()
 
     async def _launch(self, link: AgentLink) -> int:
         try:
-            self._folder = new_folder()
-            for name in ("work", "home", "tmp"):
-                (self._folder / name).mkdir()
+            await self._in_thread(self._make_folders)
         except OSError as error:
             raise SandboxError(f"local has no folder for the task: {error}") from None
         self.workdir = str(self.config.workdir or self._folder / "work")
         self.private = str(self._folder / "private")
         return await link.start([sys.executable, "-I", "-S", agent.__file__])
+
+    def _make_folders(self) -> None:
+        folder = new_folder()
+        self._folder = folder
+        for name in ("work", "home", "tmp"):
+            (folder / name).mkdir()
 
     def _settings(self) -> dict[str, Any]:
         return {"space": None, "user": None, "rlimits": self._rlimits()}
