@@ -11,6 +11,7 @@ import secrets
 import shutil
 import stat
 import tempfile
+import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -27,7 +28,8 @@ def new_folder() -> Path:
     Raises:
         OSError
     """
-    folder = _own_folder(os.getpid()) / secrets.token_hex(8)
+    with _lock:
+        folder = _own_folder(os.getpid()) / secrets.token_hex(8)
     folder.mkdir(mode=0o700)
     return folder
 
@@ -35,6 +37,9 @@ def new_folder() -> Path:
 def remove_folder(folder: Path) -> None:
     """Removes it with all that is in it, whatever the modes. Blocks."""
     shutil.rmtree(folder, onerror=_make_writable)
+
+
+_lock = threading.Lock()
 
 
 @cache

@@ -43,8 +43,8 @@ class Local(AgentSandbox):
             await self._in_thread(self._make_folders)
         except OSError as error:
             raise SandboxError(f"local has no folder for the task: {error}") from None
-        self.workdir = str(self.config.workdir or self._folder / "work")
-        self.private = str(self._folder / "private")
+        self.workdir = str(self.config.workdir or f"{self._folder}/work")
+        self.private = f"{self._folder}/private"
         return await link.start([sys.executable, "-I", "-S", agent.__file__])
 
     def _make_folders(self) -> None:

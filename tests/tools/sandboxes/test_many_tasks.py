@@ -90,8 +90,8 @@ import asyncio
 from tools.sandboxes.base import SandboxConfig
 from tools.sandboxes.kinds import make
 async def main():
-    sandbox = make(SandboxConfig(kind="{kind}"))
-    await sandbox.start()
+    sandbox, *others = [make(SandboxConfig(kind="{kind}")) for _ in range(6)]
+    await asyncio.gather(*(made.start() for made in (sandbox, *others)))
     await sandbox.run("(setsid {sleep} &); {sleep} &", 60)
     print("there", flush=True)
     await sandbox.run("{sleep}", 600)
