@@ -53,6 +53,7 @@ class Docker(ShellSandbox):
         await engine.ready()
         await engine.ensure_image(self.config.image)
         self.unbounded = await engine.run(self._id, self._arguments(self.config.image), self.config.resources)
+        await engine.as_root(self._id, f"[ -d {self.workdir} ] || mkdir -m 1777 {self.workdir}")
 
     async def _remove(self) -> None:
         if self._engine:
@@ -67,8 +68,8 @@ class Docker(ShellSandbox):
     def _arguments(self, image: str) -> list[str]:
         """Of `docker run`, without its limits."""
         config = self.config
-        arguments = ["--label", f"{OWNER_LABEL}={owner()}", "--workdir", self.workdir]
-        arguments += ["--security-opt", "no-new-privileges", "--entrypoint", "/bin/sh"]
+        arguments = ["--label", f"{OWNER_LABEL}={owner()}", "--security-opt", "no-new-privileges"]
+        arguments += ["--entrypoint", "/bin/sh"]
         if not config.network:
             arguments += ["--network", "none"]
         if config.workdir:

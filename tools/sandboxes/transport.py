@@ -74,15 +74,11 @@ class ProcessTransport:
         self._stdin.close()
         try:
             async with asyncio.timeout(LEAVE_SECONDS):
-                await self._end()
+                for stream in self._streams.values():
+                    while await stream.read(CHUNK):
+                        pass
+                await self._process.wait()
         except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
-            await self._end()
-
-    async def _end(self) -> None:
-        # asyncio takes a child for ended when its pipes are read to their ends, too.
-        for stream in self._streams.values():
-            while await stream.read(CHUNK):
-                pass
-        await self._process.wait()
+            # Kills it and closes its pipes, which others may hold, too: asyncio has no public way to do that.
+            self._process._transport.close()  # type: ignore[attr-defined]
+            await self._process.wait()

@@ -11,13 +11,15 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
+from rl_cli.core.extras import EXTRAS
 from tests.components import leave_out
 from tests.tools.sandboxes.engines import Sshd
 from tests.tools.sandboxes.places import DEADLINE, SshPlace
@@ -26,7 +28,7 @@ from tools.sandboxes.base import Resources, Sandbox, SandboxConfig, SandboxError
 
 
 @pytest.fixture
-def jail(tmp_path: Path) -> list[str]:
+def jail(tmp_path: Path) -> Iterator[list[str]]:
     """A command line in front of another: it sees this machine's programs, and two folders of the test."""
     if kinds.usable("bubblewrap"):
         leave_out("bubblewrap")
@@ -41,7 +43,16 @@ def jail(tmp_path: Path) -> list[str]:
         words += ["--bind", str(tmp_path / "jail" / name), f"/{name}"]
     # Its processes see those of earlier commands, as in a container; /proc is this machine's.
     words[words.index("--proc") : words.index("--proc") + 2] = ["--ro-bind", "/proc", "/proc"]
-    return [*words, "--chdir", "/"]
+    yield [*words, "--setenv", "RL_CLI_JAIL", str(tmp_path), "--chdir", "/"]
+    end_all(tmp_path)
+
+
+def end_all(tmp_path: Path) -> None:
+    """Ends what runs in a test's jail."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get("RL_CLI_JAIL") == str(tmp_path):
+                process.kill()
 
 
 async def keeps_the_promises(made: Sandbox, files: Path) -> None:
@@ -176,8 +187,8 @@ async def stream(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
 
 
 class ModalSandbox:
-    def __init__(self, jail: list[str]) -> None:
-        self._jail, self._running = jail, list[asyncio.subprocess.Process]()
+    def __init__(self, jail: list[str], tmp_path: Path) -> None:
+        self._jail, self._tmp_path, self._running = jail, tmp_path, list[asyncio.subprocess.Process]()
         self.ended = False
         self.exec, self.terminate = Aio(self._exec), Aio(self._terminate)
 
@@ -199,13 +210,13 @@ class ModalSandbox:
 
     async def _terminate(self) -> None:
         self.ended = True
+        end_all(self._tmp_path)
         for process in self._running:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            await process.communicate()
 
 
 @pytest.fixture
-def modal(jail: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def modal(jail: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What a sandbox was made with, and the sandbox."""
     made: dict[str, Any] = {}
 
@@ -215,7 +226,7 @@ def modal(jail: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     async def create(**arguments: Any) -> ModalSandbox:
         if arguments["image"] == "nosuch":
             raise ModalError("Image build failed")
-        made.update(arguments, sandbox=ModalSandbox(jail))
+        made.update(arguments, sandbox=ModalSandbox(jail, tmp_path))
         sandbox: ModalSandbox = made["sandbox"]
         return sandbox
 
@@ -323,7 +334,7 @@ def test_daytona_that_cannot_make_one_says_why(daytona: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("kind", ["modal", "daytona"])
 def test_without_its_sdk_a_kind_says_how_to_get_it(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rl_cli.core.extras.EXTRAS", {kind: ("no_such_module",)})
+    monkeypatch.setitem(EXTRAS, kind, ("no_such_module",))
     kinds.usable.cache_clear()
     with pytest.raises(SandboxError, match=rf"\[{kind}\]"):
         kinds.make(SandboxConfig(kind, image="x"))

@@ -96,8 +96,9 @@ def test_an_image_is_looked_for_once_for_all_tasks(docker: DockerPlace, tmp_path
 
 def test_memory_and_processes_are_bounded_and_what_is_not_is_told(docker: DockerPlace) -> None:
     async def test(made: Sandbox) -> None:
-        flood = await made.run("for i in $(seq 200); do sleep 20 & done; echo all", 10)
+        flood = await made.run("for i in $(seq 200); do sleep 3 & done; echo all", DEADLINE)
         assert flood.stdout.text != "all\n" or "fork" in flood.stderr.text
+        await asyncio.sleep(5)  # until there is room for another
         assert (await made.run("echo well", DEADLINE)).stdout.text == "well\n"
 
     docker.check(test, resources=Resources(processes=60))
