@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +163,10 @@ class ToolContext:
         Raises:
             ToolError: As `upload` and `download`.
         """
-        clean = ToolContext(f"{self.task_id}/fresh", self.judge_policy, self.config)
+        config = (
+            replace(self.config, workdir=None) if self.config else None
+        )  # not the folder that is in doubt
+        clean = ToolContext(f"{self.task_id}/fresh", self.judge_policy, config)
         try:
             with tempfile.TemporaryDirectory(prefix="rl-cli-fresh-") as folder:
                 for number, path in enumerate(paths):

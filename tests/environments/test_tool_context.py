@@ -83,6 +83,18 @@ def test_a_fresh_sandbox_has_the_chosen_files_only() -> None:
     in_context(test)
 
 
+def test_a_fresh_sandbox_does_not_share_a_folder_of_the_host(tmp_path: Path) -> None:
+    (tmp_path / "solution.py").write_text("x = 1")
+    (tmp_path / "conftest.py").write_text("a trap")
+
+    async def test(ctx: ToolContext) -> None:
+        async with ctx.fresh(["solution.py"]) as clean:
+            assert (await clean.terminal("ls"))["stdout"] == "solution.py\n"
+
+    in_context(test, SandboxConfig("local", workdir=tmp_path))
+    assert (tmp_path / "conftest.py").exists()
+
+
 def test_a_judge_is_asked() -> None:
     async def main() -> None:
         assert (

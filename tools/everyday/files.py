@@ -53,6 +53,11 @@ async def read_file(
     files = await files_of(context)
     with tool_errors():
         data = await files.read_bytes(path, LARGEST + 1)
+    return await asyncio.to_thread(_window, path, data, start_line, lines)
+
+
+def _window(path: str, data: bytes, start_line: int, lines: int) -> dict[str, Any]:
+    """Some lines of a file of which at most LARGEST + 1 bytes were read."""
     whole = len(data) <= LARGEST
     told: dict[str, Any] = {"path": path, "size": len(data) if whole else f"more than {LARGEST}"}
     if b"\0" in data[:LOOKED_AT]:
@@ -97,7 +102,7 @@ async def patch(
     every: bool = False,
     diff: str = "",
 ) -> dict[str, Any]:
-    """Changes text files: one piece exactly, or several by a unified diff. All of it is done, or nothing.
+    """Changes text files: one piece exactly, or several by a unified diff. What does not fit changes nothing.
 
     Args:
         path: The file. With a diff that names its files, not needed.

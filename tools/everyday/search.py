@@ -126,7 +126,8 @@ async def _in_sandbox(sandbox: Sandbox, path: str, asked: dict[str, Any], globs:
     if engine == "grep" and unknown:
         raise unknown
     readers = NAME_READERS if names_only else LINE_READERS
-    matches = list(readers[engine](out)) if engine in readers else []
+    # It may be long, and the event loop has others to serve.
+    matches = await asyncio.to_thread(list, readers[engine](out)) if engine in readers else []
     if not matches and said and result.exit_code not in (0, 1):
         kind = "invalid_pattern" if "regex" in said else "failed"
         raise ToolError(kind, f"the search failed: {said[:500]}")
