@@ -32,7 +32,7 @@ class Apptainer(ShellSandbox):
         self._command = next(filter(None, map(shutil.which, COMMANDS)), COMMANDS[0])
 
     async def _make(self) -> None:
-        if not self.config.image:
+        if not self.config.image or self.config.image.startswith("-"):
             raise SandboxError(
                 "apptainer: no image is named", "set image, such as python.sif or docker://debian"
             )

@@ -18,7 +18,7 @@ SECONDS = 60.0
 
 # The subshell that waits for the command has not the variable: it outlives a kill, and notes the end.
 _START = """\
-mkdir -p {folder} && cd {folder} && cat >{id}.sh || exit
+mkdir -p {folder} && cd {folder} && cat >{id}.sh && : >{id}.log || exit
 read up rest </proc/uptime
 echo $up
 (

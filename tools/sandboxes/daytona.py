@@ -26,6 +26,7 @@ class Daytona(Ssh):
 
     kind = "daytona"
     isolates = True
+    _options = ()
 
     @staticmethod
     def why_not() -> str | None:

@@ -30,10 +30,11 @@ def find_command(config: SandboxConfig) -> str:
 
 
 class Docker(ShellSandbox):
-    """One container per task. Options: `command`. It honours DOCKER_HOST and the like by itself."""
+    """One container per task. The option `command` names another program; DOCKER_HOST is honoured by it."""
 
     kind = "docker"
     isolates = True
+    _options = ("command",)
 
     @staticmethod
     def why_not() -> str | None:
@@ -47,7 +48,7 @@ class Docker(ShellSandbox):
         self._engine: Engine | None = None
 
     async def _make(self) -> None:
-        if not self.config.image:
+        if not self.config.image or self.config.image.startswith("-"):
             raise SandboxError("docker: no image is named", "set image, such as python:3.12-slim")
         engine = self._engine = Engine.of(find_command(self.config))
         await engine.ready()

@@ -42,6 +42,8 @@ class ShellSandbox(Files, BackgroundProcesses):
         unbounded: Which fields of the wanted resources are not bounded, once it has started.
     """
 
+    _options: ClassVar[tuple[str, ...]] = ()
+    """Names that `options` may have."""
     _parallel: ClassVar[int] = 64
     """Commands that run at the same time; more wait for their turn, within their deadlines."""
     _ends_alone: ClassVar[bool] = False
@@ -77,13 +79,16 @@ class ShellSandbox(Files, BackgroundProcesses):
         """Ends and removes what `_make` has made, however far it came."""
 
     async def start(self) -> None:
+        if unknown := sorted(set(self.config.options) - set(self._options)):
+            known = f"known: {', '.join(self._options)}" if self._options else "it has none"
+            raise SandboxError(f"{self.kind}: there is no option {unknown[0]}", known)
         try:
             await self._make()
             self._gone = None
             folders = 'mkdir -p -- "$WORK" "$PRIVATE" && chmod 700 "$PRIVATE"'
             script = f"{folders} && [ -r /proc/self/environ ] && grep -q . /proc/self/environ"
             variables = {"WORK": self.workdir, "PRIVATE": self.private}
-            code, _, err = await self._script(script, variables, cwd="/", seconds=60)
+            code, _, err = await self._stream(script, env=variables, cwd="/", seconds=60)
             if code:
                 reason = err.decode(errors="replace").strip() or "it has no /proc, or no grep"
                 raise SandboxError(f"{self.kind}: the sandbox cannot be set up: {reason}")
@@ -130,18 +135,7 @@ class ShellSandbox(Files, BackgroundProcesses):
         stdin: AsyncIterator[bytes] | bytes | None = None,
         on_stdout: Callable[[bytes], None] | None = None,
         seconds: float = 600,
-    ) -> tuple[int, bytes, bytes]:
-        return await self._script(script, env, stdin=stdin, on_stdout=on_stdout, seconds=seconds)
-
-    async def _script(
-        self,
-        script: str,
-        env: Mapping[str, str],
-        *,
         cwd: str | None = None,
-        stdin: AsyncIterator[bytes] | bytes | None = None,
-        on_stdout: Sink | None = None,
-        seconds: float,
     ) -> tuple[int, bytes, bytes]:
         out, err = bytearray(), bytearray()
 

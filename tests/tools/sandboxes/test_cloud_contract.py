@@ -139,6 +139,8 @@ def test_apptainer_tells_what_it_does_not_bound_and_why_it_does_not_start(apptai
         assert made.unbounded == ("memory_mib", "processes")
 
     run(SandboxConfig("apptainer", image="some.sif", resources=Resources(disk_mib=None)), test)
+    with pytest.raises(SandboxError, match="no option command"):
+        run(SandboxConfig("apptainer", image="some.sif", options={"command": "x"}), test)
     with pytest.raises(SandboxError, match="no such file"):
         run(SandboxConfig("apptainer", image="nosuch.sif"), test)
 

@@ -192,7 +192,7 @@ def test_a_download_never_leaves_half_of_itself(place: Place, files: Path) -> No
     place.check(test)
 
 
-HOSTILE = {
+HOSTILE: dict[str, list[tuple[str, bytes | None, str | None]]] = {
     "upwards": [("../evil", b"x", None)],
     "from the root": [("/tmp/evil", b"x", None)],
     "through a link": [("d", None, "/tmp"), ("d/evil", b"x", None)],
