@@ -1,18 +1,19 @@
 """What a command costs in a sandbox: `python -P -m tests.bench.sandboxes`.
 
 Rollouts run short commands at the same time, each one after the other: in sandboxes of their own, bare
-(`sh -c`), and bare in bubblewrap (`bwrap ... sh -c`). Rounds take turns. The longest that the event loop was
-kept from its other work is measured in the same run.
+(`sh -c`), and bare in bubblewrap (`bwrap ... sh -c`). Rounds take turns. How long the event loop was kept
+from its other work is measured in the same run, starts and stops included.
 """
 
 from __future__ import annotations
 
 import asyncio
-import shutil
+import multiprocessing
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from multiprocessing.sharedctypes import Synchronized
 
 from tools.sandboxes.base import Sandbox, SandboxConfig
 from tools.sandboxes.kinds import make, usable
@@ -41,16 +42,30 @@ TICK = 0.001
 
 
 class Blocks:
-    """The longest time by which the event loop came back too late to a task that only waits."""
+    """How long the event loop did not come back to a task that only waits, at most; in seconds.
+
+    Attributes:
+        late: Beyond the task's wait, by the clock.
+        busy: Of that, the time in which the loop's thread really worked.
+    """
 
     def __init__(self) -> None:
-        self.longest = 0.0
+        self.late = self.busy = 0.0
 
     async def watch(self) -> None:
         while True:
-            began = time.monotonic()
+            began, worked = time.monotonic(), time.thread_time()
             await asyncio.sleep(TICK)
-            self.longest = max(self.longest, time.monotonic() - began - TICK)
+            self.late = max(self.late, time.monotonic() - began - TICK)
+            self.busy = max(self.busy, time.thread_time() - worked)
+
+
+def only_wait(late: Synchronized[float]) -> None:
+    """What a process of its own sees that waits as the event loop's task does: how busy the machine is."""
+    while True:
+        began = time.monotonic()
+        time.sleep(TICK)
+        late.value = max(late.value, time.monotonic() - began - TICK)
 
 
 async def bare(*argv: str) -> None:
@@ -80,44 +95,47 @@ async def per_command(runs: Sequence[Callable[[], Awaitable[None]]]) -> float:
     return (time.monotonic() - began) / (len(runs) * COMMANDS)
 
 
-async def measure(kind: str, rollouts: int) -> tuple[float, float, float]:
-    """Milliseconds per command, bare and in sandboxes, and of the longest block of the event loop."""
+async def measure(kind: str, rollouts: int, elsewhere: Synchronized[float]) -> str:
+    """Measures one kind of sandbox, in words."""
     argv = ("sh", "-c", COMMAND) if kind == "local" else (*BARE_BUBBLEWRAP, "sh", "-c", COMMAND)
-    blocks = Blocks()
-    watching = asyncio.create_task(blocks.watch())
     sandboxes = [make(SandboxConfig(kind=kind)) for _ in range(rollouts)]
-    await asyncio.gather(*(sandbox.start() for sandbox in sandboxes))
     ours = [partial(in_sandbox, sandbox) for sandbox in sandboxes]
     theirs = [partial(bare, *argv)] * rollouts
-    bare_times, sandbox_times, longest = [], [], blocks.longest
+    blocks, bare_blocks = Blocks(), Blocks()
+    elsewhere.value = 0.0
+    watching = asyncio.create_task(blocks.watch())
+    await asyncio.gather(*(sandbox.start() for sandbox in sandboxes))
+    watching.cancel()
+    bare_times: list[float] = []
+    sandbox_times: list[float] = []
     for _ in range(ROUNDS):
-        bare_times.append(await per_command(theirs))
-        await asyncio.sleep(0)
-        blocks.longest = 0.0
-        sandbox_times.append(await per_command(ours))
-        longest = max(longest, blocks.longest)
-    blocks.longest = 0.0
+        for times, watched, runs in ((bare_times, bare_blocks, theirs), (sandbox_times, blocks, ours)):
+            watching = asyncio.create_task(watched.watch())
+            times.append(await per_command(runs))
+            watching.cancel()
+    watching = asyncio.create_task(blocks.watch())
     await asyncio.gather(*(sandbox.stop() for sandbox in sandboxes))
     watching.cancel()
+    bare_ms, sandbox_ms = 1000 * statistics.median(bare_times), 1000 * statistics.median(sandbox_times)
     return (
-        1000 * statistics.median(bare_times),
-        1000 * statistics.median(sandbox_times),
-        1000 * max(longest, blocks.longest),
+        f"{kind}, {rollouts} at once: {sandbox_ms:.2f} ms per command, {sandbox_ms / bare_ms:.2f} times bare "
+        f"{argv[0]} ({bare_ms:.2f} ms); the event loop worked for at most {1000 * blocks.busy:.0f} ms on end "
+        f"(bare {1000 * bare_blocks.busy:.0f}), and was late by at most {1000 * blocks.late:.0f} ms "
+        f"(bare {1000 * bare_blocks.late:.0f}, another process {1000 * elsewhere.value:.0f})"
     )
 
 
 def main() -> None:
-    for kind, beside in (("local", "bare sh -c"), ("bubblewrap", "bare bwrap ... sh -c")):
-        if (why := usable(kind)) or not shutil.which("sh"):
+    elsewhere: Synchronized[float] = multiprocessing.Value("d", 0.0)
+    waiting = multiprocessing.Process(target=only_wait, args=(elsewhere,), daemon=True)
+    waiting.start()
+    for kind in ("local", "bubblewrap"):
+        if why := usable(kind):
             print(f"{kind}: cannot be used here: {why}")
             continue
         for rollouts in (1, ROLLOUTS):
-            bare_ms, sandbox_ms, longest = asyncio.run(measure(kind, rollouts))
-            print(
-                f"{kind}, {rollouts} at once: {sandbox_ms:.2f} ms per command, "
-                f"{sandbox_ms / bare_ms:.2f} times {beside} ({bare_ms:.2f} ms); "
-                f"event loop blocked for at most {longest:.0f} ms"
-            )
+            print(asyncio.run(measure(kind, rollouts, elsewhere)), flush=True)
+    waiting.terminate()
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from tools.sandboxes.files import Files
 from tools.sandboxes.limits import ControlGroup
 from tools.sandboxes.pipes import PipeReader, write_all
 from tools.sandboxes.streaming import NO_VARIABLES, STDERR_KEPT
+from tools.sandboxes.turns import turns
 
 ENDING_SECONDS = 1.5
 """How long the end of all that a command started may take; an agent that needs longer is gone."""
@@ -71,10 +72,11 @@ class AgentSandbox(Files, BackgroundProcesses):
     async def start(self) -> None:
         self._link = AgentLink(self.kind)
         try:
-            pid = await self._launch(self._link)
-            self._group = ControlGroup(self.config.resources)
-            await self._in_thread(self._group.take, pid)
-            await self._link.set_up(self._settings())
+            async with turns().starts_and_stops:
+                pid = await self._launch(self._link)
+                self._group = ControlGroup(self.config.resources)
+                await self._in_thread(self._group.take, pid)
+                await self._link.set_up(self._settings())
             wanted = (name for name, value in asdict(self.config.resources).items() if value is not None)
             self.unbounded = tuple(
                 name for name in wanted if name not in self._group.bounds | self._own_bounds
@@ -103,9 +105,10 @@ class AgentSandbox(Files, BackgroundProcesses):
     async def _stop(self) -> None:
         if self._making is not None:
             await asyncio.wait({self._making})
-        if self._link is not None:
-            await self._link.close()
-        await asyncio.to_thread(self._remove)
+        async with turns().starts_and_stops:
+            if self._link is not None:
+                await self._link.close()
+            await asyncio.to_thread(self._remove)
 
     def _remove(self) -> None:
         if self._group is not None:
@@ -169,6 +172,7 @@ class AgentSandbox(Files, BackgroundProcesses):
             "cwd": os.path.join(self.workdir, cwd or ""),
             "env": {**self._env, **env},
         }
+        await turns().to_launch()
         failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def fail(error: Exception) -> None:
