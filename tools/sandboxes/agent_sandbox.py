@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import sys
 import time
 from abc import abstractmethod
@@ -20,6 +21,7 @@ from tools.sandboxes.base import (
     OUTPUT_LIMIT,
     CommandResult,
     SandboxConfig,
+    SandboxError,
     SandboxGone,
 )
 from tools.sandboxes.capture import Capture
@@ -70,6 +72,8 @@ class AgentSandbox(Files, BackgroundProcesses):
         """Removes what is left on the host when the agent has ended. Blocks."""
 
     async def start(self) -> None:
+        if self.config.workdir is not None and not self.config.workdir.is_dir():
+            raise SandboxError(f"{self.kind} has no folder {self.config.workdir} to work in")
         self._link = AgentLink(self.kind)
         try:
             async with turns().starts_and_stops:
@@ -116,7 +120,7 @@ class AgentSandbox(Files, BackgroundProcesses):
         self._clean_up()
 
     async def alive(self) -> bool:
-        return self._link is not None and self._link.gone is None
+        return bool(self._env) and self._link is not None and self._link.gone is None
 
     async def run(
         self,
@@ -163,10 +167,10 @@ class AgentSandbox(Files, BackgroundProcesses):
     ) -> int | None:
         """Runs a command; None: it was not over in time, and has been ended."""
         link = self._link
-        if link is None:
-            raise SandboxGone(f"the {self.kind} sandbox has not been started")
-        if link.gone is not None:
+        if link is not None and link.gone is not None:
             raise SandboxGone(link.gone)
+        if link is None or not self._env:
+            raise SandboxGone(f"the {self.kind} sandbox has not been started")
         request = {
             "command": command,
             "cwd": os.path.join(self.workdir, cwd or ""),
@@ -225,4 +229,6 @@ def why_no_agent() -> str | None:
         return "needs Linux"
     if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
         return "needs a /proc that lists the children of processes (CONFIG_PROC_CHILDREN)"
+    if resource.getrlimit(resource.RLIMIT_RTTIME)[1] != resource.RLIM_INFINITY:
+        return "needs the limit of realtime to be open (ulimit -R unlimited): commands are told apart by it"
     return None

@@ -74,9 +74,6 @@ class Bubblewrap(AgentSandbox):
         super().__init__(config)
         self.workdir = WORK if config.workdir is None else str(config.workdir.resolve())
         self.private = PRIVATE
-        self._user = _user_for(config.workdir)
-        root = self._user["uid"] == 0  # has no limit of processes
-        self._own_bounds = frozenset({"disk_mib"} if root else {"disk_mib", "processes"})
 
     @classmethod
     def why_not(cls) -> str | None:
@@ -84,6 +81,9 @@ class Bubblewrap(AgentSandbox):
         return _why_not()
 
     async def _launch(self, link: AgentLink) -> int:
+        self._user = _user_for(self.config.workdir)
+        root = self._user["uid"] == 0  # has no limit of processes
+        self._own_bounds = frozenset({"disk_mib"} if root else {"disk_mib", "processes"})
         uid, gid = self._user["uid"], self._user["gid"]
         files = {
             "/etc/passwd": f"root:x:0:0:root:/root:/bin/sh\nsandbox:x:{uid}:{gid}:sandbox:{HOME}:/bin/sh\n"

@@ -377,6 +377,17 @@ def test_nothing_runs_before_the_start(kind: str) -> None:
         asyncio.run(main())
 
 
+def test_a_working_folder_that_is_not_there_is_named_at_the_start(kind: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        made = make(SandboxConfig(kind=kind, workdir=tmp_path / "nosuch"))
+        with pytest.raises(SandboxError, match="nosuch"):
+            await made.start()
+        assert not await made.alive()
+        await made.stop()
+
+    asyncio.run(main())
+
+
 def test_a_kind_that_is_not_there_is_named() -> None:
     with pytest.raises(SandboxError, match="there is no kind of sandbox 'bublewrap'") as caught:
         make(SandboxConfig(kind="bublewrap"))
