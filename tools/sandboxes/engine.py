@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from functools import cache
+from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from tools.sandboxes.base import Resources, SandboxError
+from tools.sandboxes.host_folders import new_folder
 from tools.sandboxes.owners import is_left_over
 from tools.sandboxes.programs import call, last_line
 
@@ -132,7 +135,14 @@ class Engine:
         return out
 
     async def _call(self, arguments: list[str], seconds: float) -> tuple[int, str, str]:
-        return await call([self.command, *arguments], seconds)
+        folder = await asyncio.to_thread(_folder)
+        return await call([os.path.abspath(self.command), *arguments], seconds, folder)
+
+
+@cache
+def _folder() -> Path:
+    """Where the engine is called: podman notes there that a container ran out of memory."""
+    return new_folder()
 
 
 def _limits(resources: Resources) -> list[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
 
-async def call(argv: Sequence[str], seconds: float) -> tuple[int, str, str]:
+async def call(argv: Sequence[str], seconds: float, cwd: Path | None = None) -> tuple[int, str, str]:
     """Runs a program without input.
 
     Returns:
@@ -19,6 +20,7 @@ async def call(argv: Sequence[str], seconds: float) -> tuple[int, str, str]:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
+            cwd=cwd,
         )
     except OSError as error:
         return -1, "", str(error)

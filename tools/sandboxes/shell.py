@@ -180,9 +180,12 @@ class ShellSandbox(Files, BackgroundProcesses):
             return None
         try:
             self._check()
-            conversation = await Conversation.begin(self._open, script, id, mark, stdin, sinks)
+            async with asyncio.timeout(ends - time.monotonic()):
+                conversation = await Conversation.begin(self._open, script, id, mark, stdin, sinks)
         except BaseException as error:
             self._turns.release()
+            if isinstance(error, TimeoutError):
+                return None
             if isinstance(error, OSError | SandboxError) and not isinstance(error, SandboxGone):
                 self._lose(str(error))
             raise
@@ -243,9 +246,9 @@ class ShellSandbox(Files, BackgroundProcesses):
     async def _shell_alone(self, script: str) -> str | None:
         mark = secrets.token_hex(16)
         whole = wrapped(script, mark, cwd="/", env={}, has_stdin=False, ends_alone=self._ends_alone)
-        nothing: Sink = lambda data: None  # noqa: E731
+        sinks = (bytearray().extend, bytearray().extend)
         try:
-            conversation = await Conversation.begin(self._open, whole, "ours", mark, None, (nothing, nothing))
+            conversation = await Conversation.begin(self._open, whole, "ours", mark, None, sinks)
         except (OSError, SandboxError) as error:
             return str(error)
         try:

@@ -140,6 +140,7 @@ class Podman:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                cwd=self.folder,
             )
         wait_until(lambda: _listens(address.removeprefix("unix://")), "podman's service does not answer")
 
