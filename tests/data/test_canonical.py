@@ -181,6 +181,7 @@ def test_the_older_form_of_calls() -> None:
             "a b",
             "c",
         ),
+        ({"content": "c", "reasoning": "<think><think>a"}, "<think><think>a", "c"),
         ({"content": [{"type": "thinking", "thinking": "a"}, {"type": "text", "text": "c"}]}, "a", "c"),
         ({"content": None, "refusal": "no"}, None, "no"),
         ({"content": []}, None, ""),
