@@ -102,7 +102,7 @@ def _thinking_fields(message: dict[str, Any], content: Any) -> Iterator[str]:
 
 
 def _without_tags(thinking: str) -> str:
-    """The text in the tags that stand around it; all of it where tags in tags would be left: they are meant."""
+    """The text in the tags around it; all of it where tags in tags would be left: they are meant."""
     blocks, rest, _ = split_thinking(thinking)
     inner = "\n\n".join(filter(str.strip, [*blocks, rest])).strip()
     return inner if blocks and not split_thinking(inner)[0] else thinking
