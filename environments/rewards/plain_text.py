@@ -9,9 +9,9 @@ from environments.rewards.number_words import with_fractions
 
 _CHARACTERS = str.maketrans(
     {
-        **dict(zip("．：＝！％＋＊／＃＜＞（）～＄￥￡　", ".:=!%+*/#<>()~$¥£ ", strict=True)),
+        **dict(zip("．：＝！？％＋＊／＃＜＞（）～＄￥￡　", ".:=!?%+*/#<>()~$¥£ ", strict=True)),
         **dict.fromkeys("\u2212\u2012\u2013\u2010\u2011\ufe63－", "-"),
-        **dict.fromkeys("\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad"),
+        **dict.fromkeys("\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad\ufe0f\u20e3"),
         "，": ", ",
         "、": ", ",
         "٪": "%",
@@ -45,6 +45,7 @@ _EXPONENT_OF_UNIT = re.compile(
 """18 m^2, but not x^2 = 18."""
 _SUBSCRIPT = re.compile(r"(?<=[A-Za-z])_(?:\{\d{1,3}\}|\d{1,3}(?!\d))")
 _DIGIT_GAP = re.compile(r"(?<=\d)(?:[\u00a0\u2009\u202f\u2008']|\\[!,:; ])(?=\d{3}(?!\d))")
+_LATEX_LINE_BREAK = re.compile(r"\\\\(?![A-Za-z])")
 _LATEX_SPACE = re.compile(r"\\[,;: ]")
 _COMMA_AND_GAP = re.compile(r"(?<=\d)(?:\{,\}|,)(?:\\[!,:; ])?(?=\d{3}(?!\d))")
 _QUOTE = re.compile(r"^[ \t]*>+(?=[ \t])(?![ \t]*[-$]?\d)", re.M)
@@ -94,6 +95,7 @@ def _ascii(text: str) -> str:
 
 
 def _without_latex(text: str) -> str:
+    text = _LATEX_LINE_BREAK.sub(" ; ", text)
     text = text.replace("\\!", "")  # a negative space, as in 70\!,\!000
     text = _BACKSLASHED.sub(r"\1", _ESCAPED_NEWLINE.sub("\n", text))
     text = _BRACKET.sub(" ", _LATEX_STYLE.sub(" ", _DEGREES.sub("°", text)))

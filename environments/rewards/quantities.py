@@ -42,11 +42,22 @@ _NUMBER = re.compile(
     r"(?:[eE](?P<e>[-+]?\d++)(?![A-Za-z]))?"
     r"(?:\s+(?P<upper>\d++)/(?P<lower>\d++)|\s*/\s*(?P<over>-?\d++(?:,\d{3})*+(?:\.\d++)?))?"
     r"(?:\s*(?:x|×|\*|\\times|\\cdot)\s*10\s*\^\s*(?P<ten>[-+]?\d++))?"
-    r"(?P<scale>\s*(?:hundred|thousand|million|billion|trillion|bn)\b|k\b|[KMB]\b|\s*[万亿])?"
+    r"(?P<scale>\s*(?:hundred|thousand|million|billion|trillion|bn|lakhs?|crores?)\b|k\b|[KMB]\b"
+    r"|\s*(?:[万亿]|千(?![克米瓦卡焦帕])|百(?!分)))?"
     r"(?:\s*(?P<hundredth>%|percent\b|per\s?cent\b|cents?\b|¢))?"
 )
 _SCALES = {"hundred": 2, "thousand": 3, "k": 3, "million": 6, "m": 6, "billion": 9, "b": 9, "bn": 9}
-_SCALES |= {"trillion": 12, "万": 4, "亿": 8}
+_SCALES |= {
+    "trillion": 12,
+    "lakh": 5,
+    "lakhs": 5,
+    "crore": 7,
+    "crores": 7,
+    "百": 2,
+    "千": 3,
+    "万": 4,
+    "亿": 8,
+}
 
 _POINT = re.compile(r"(\d*\.)?\d+")
 _THOUSANDS = re.compile(

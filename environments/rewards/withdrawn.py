@@ -25,16 +25,18 @@ _NUMBER = rf"(?:[-+]?\s?[$€£¥₹]?\s?-?\.?\d[\d.,]*(?<![.,])|(?:{ENGLISH_NUM
 _OPENING = r"[ \t$*_\"'(\[{]{0,8}(?:\\f?boxed\s?\{[ \t$*{]{0,4})?"
 _MANNER = (
     r"(?:[ \t]*+\b(?:quite|really|exactly|yet|even|actually|simply|just|only|merely|necessarily|precisely"
-    r"|always|truly|definitely|likely|in fact|at all|anywhere|nowhere|near|close to|far from|nearly|almost"
-    r"|about|around|approximately|supposed to|meant to|going to|be|been|equal|equals|to|the|an?|my|our|your"
-    r"|final|correct|right|true|real|answer|number|value|result|solution|of|have|has|got|make|give|total"
-    r"|come|reach|cost)\b){0,6}+"
+    r"|always|truly|definitely|likely|possibly|probably|clearly|certainly|surely|ever|still|in fact|at all"
+    r"|anywhere|nowhere|near|close to|far from|nearly|almost|about|around|approximately|supposed to|meant to"
+    r"|going to|be|been|equal|equals|to|the|an?|my|our|your|final|correct|right|true|real|answer|number|value"
+    r"|result|solution|of|have|has|got|make|give|total|come|reach|cost)\b){0,6}+"
 )
 _NOT = (
     r"(?:\bneither\s[^.\n]{0,60}?\bnor\b|\b(?:can)?not\b|n't\b|\bno longer\b(?!\s+than)|\bnever\b"
     r"|\b(?:anything\s+but|(?:anything )?other than|except(?:\s+for)?|rather than|instead of|unlike"
-    r"|as opposed to|far from|nowhere near|no way|by no means|used to be)\b|≠|\\neq?\b|!="
-    r"|不(?:再|会|可能|应该?|一定)?(?:是|等于|为)|而非|并非)"
+    r"|as opposed to|far from|nowhere near|no way|by no means|used to be|all but"
+    r"|I (?:retract|reject|take back|withdraw)|wrong to (?:say|answer|claim))\b"
+    r"|(?:\A|[.!\n]\s?)(?:ignore|disregard|forget)\b"
+    r"|≠|\\neq?\b|!=|不(?:再|会|可能|应该?|一定)?(?:是|等于|为)|而非|并非)"
 )
 _DENIER = (
     r"(?:(?:\b(?:do|does|did|can|could|would|will)(?:\s?not|n't)|\bnever|\bcan't|\bwon't|\bnot)\s+(?:really\s+)?"
@@ -56,17 +58,24 @@ _GAP = (
     r"[^.,;!?\n\d\\:]){0,60}?"
 )
 _STATING = r"(?:\b(?:is|are|was|be|equals|were|would be|will be|must be|should be)\b|'s\b|[=:是为])"
-_DENIED = re.compile(rf"(?:{_NOT}|{_DENIER}{_GAP}{_STATING}){_MANNER}{_OPENING}{_NUMBER}", re.I)
+_DENIED = re.compile(
+    rf"(?:{_NOT}|{_DENIER}{_GAP}{_STATING}){_MANNER}{_OPENING}{_NUMBER}"
+    rf"(?:(?:,\s*{_NUMBER}){{0,8}},?\s*n?or\s+{_NUMBER})?",
+    re.I,
+)
 _DENIED_AFTER = re.compile(
     r"(?<![\w.,])-?[$€£]?\d[\d.,]{0,20}(?<![.,])(?:\s[A-Za-z]{1,12})?\s"
-    r"(?:(?:is|was)(?:n't|\snot|\sno longer)\s(?:quite\s|really\s)?(?:it\b(?!\s)|(?:the\s|my\s|an?\s)?"
+    r"(?:(?:(?:is|was|would|could|does|did|should)(?:n't|\snot|\sno longer)|can't|cannot|won't|will not)"
+    r"\s(?:be\s)?(?:quite\s|really\s)?(?:it\b(?!\s)|(?:work|fit|satisfy|match)\b|(?:the\s|my\s|an?\s)?"
     r"(?:\w+\s)?(?:answer|right|correct|result|solution|total)\b)"
-    r"|(?:is|was)\s(?:wrong|incorrect|false|not it\b|a mistake|too (?:high|low|large|small|big|much|many)))",
+    r"|(?:is|was|would be|seems|looks)\s(?:wrong|incorrect|false|not it\b|a mistake"
+    r"|too (?:high|low|large|small|big|much|many|few)))",
     re.I,
 )
 _CUE_WORDS = (
-    "not|n't|never|no |nor|nobody|other than|except|rather|instead|unlike|oppos|far from|nowhere|anything"
-    "|used to|doubt|deny|disagree|unlikely|impossible|wrong|false|incorrect|untrue|mistake|tempting|too "
+    "not|n't|never|no |nor|nobody|other than|except|rather|instead|unlike|oppos|far from|nowhere"
+    "|anything|used to|doubt|deny|disagree|unlikely|impossible|wrong|false|incorrect|untrue|mistake|tempting"
+    "|too |retract|reject|take back|withdraw|ignore|disregard|forget|all but"
     "|≠|\\ne|!=|不|非|怀疑"
 )
 _CUES = _CUE_WORDS.split("|")
