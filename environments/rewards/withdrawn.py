@@ -46,7 +46,7 @@ _DENIER = (
     r"|\bno one\s+\w+|\bno way|\b(?:unlikely|impossible|doubtful)\s+that"
     r"|(?:\bnot|n't)\s+(?:true|possible|right|correct|the case|be)\s+that"
     r"|\b(?:wrong|false|incorrect|untrue|mistaken)\s+(?:that|to\s+\w+)"
-    r"|\b(?:wrong|false|incorrect|mistaken|tempting)\s+(?:final\s+)?(?:answer|result|total|value|solution)"
+    r"|\b(?:wrong|false|incorrect|mistaken|tempting)\s+(?:final\s+)?(?:answer|result|total|value|solution)\b"
     r"|不认为|不觉得|不相信|不确定|怀疑)"
 )
 _GAP = (
