@@ -12,6 +12,8 @@ _CHARACTERS = str.maketrans(
         **dict(zip("．：＝！？％＋＊／＃＜＞（）～＄￥￡　", ".:=!?%+*/#<>()~$¥£ ", strict=True)),
         **dict.fromkeys("\u2212\u2012\u2013\u2010\u2011\ufe63－", "-"),
         **dict.fromkeys("\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad\ufe0f\u20e3"),
+        **dict.fromkeys("≦⩽≲", "≤"),
+        **dict.fromkeys("≧⩾≳", "≥"),
         "，": ", ",
         "、": ", ",
         "٪": "%",

@@ -69,7 +69,7 @@ _SPACED_THOUSANDS = re.compile(r"(?<![\d.,] )(?<![\d.,])([1-9]\d{0,2})((?: \d{3}
 
 _BRACES = str.maketrans("{}", "  ")
 _ASIDE = re.compile(
-    r"\((?!(?<=[\d)]\()\s*(?:-?\d|[A-Za-z]\s*[-+*/)]))(?!\s*(?:or|and|to|maybe|perhaps|possibly|\+|±|或)\b)[^()]*\)(?!\s?[\^(*/])",
+    r"\((?!(?<=[\d)]\()\s*(?:-?\d|[A-Za-z]\s*[-+*/)]))(?!\s*(?:or|and|to|maybe|perhaps|possibly|unless|otherwise|\+|±|或)\b|\s*(?:if|when|for)\s+[a-z]\s*[<>≤≥≠])[^()]*\)(?!\s?[\^(*/])",
     re.I,
 )
 """In parentheses, which are no factor: 18(2), 18(x)."""

@@ -20,7 +20,7 @@ TAKEN_BACK = re.compile(
     r"(?:wrong|incorrect|a mistake|not (?:right|correct))\b"
     r"|\bno,?\swait\s?[,.!:;\n…—-]"
     r"|\d[^.!\n]{0,12}?\?\s*(?:no|nope|not quite|not really|不)\b|[(\[]\s*(?:wrong|incorrect|not right)\b"
-    r"|\bI\s(?:was wrong|(?:need|have) to correct"
+    r"|\byou(?:'re|\sare|\swould be) (?:wrong|mistaken)\b|\bI\s(?:was wrong|(?:need|have) to correct"
     r"|made an?\s(?:\w{1,20}\s)?(?:mistake|error)|mis(?:calculated|counted|read|took))\b",
     re.I,
 )

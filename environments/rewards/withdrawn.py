@@ -14,7 +14,8 @@ _STRUCK = re.compile(
     r"~~[^~\n]{1,200}~~"
     r"|(?!\A<s>(?:(?!</s>).)*</s>\s*\Z)<(?P<tag>del|s|strike)(?:\s[^<>]{0,80})?>"
     r"(?:(?!</?(?P=tag)\b).)*?</(?P=tag)\s?>"
-    r"|\\(?:[xb]?cancel|sout|st)\s?\{(?:[^{}\n]++|\{[^{}\n]{0,80}\}){1,20}+\}",
+    r"|<(?P<styled>\w{1,10})\s[^<>]{0,80}line-through[^<>]{0,80}>[^<>]{0,200}</(?P=styled)\s?>"
+    r"|\\(?:[xbh]?cancel|sout|st)\s?\{(?:[^{}\n]++|\{[^{}\n]{0,80}\}){1,20}+\}",
     re.I | re.S,
 )
 _MARKUP = re.compile(r"<[^<>]*>|\\[a-z]+\s?\{|[~*_$}]")
@@ -28,13 +29,14 @@ _MANNER = (
     r"|always|truly|definitely|likely|possibly|probably|clearly|certainly|surely|ever|still|in fact|at all"
     r"|anywhere|nowhere|near|close to|far from|nearly|almost|about|around|approximately|supposed to|meant to"
     r"|going to|be|been|equal|equals|to|the|an?|my|our|your|final|correct|right|true|real|answer|number|value"
-    r"|result|solution|of|have|has|got|make|give|total|come|reach|cost)\b){0,6}+"
+    r"|result|solution|of|have|has|got|make|give|total|come|reach|cost|as \w{2,8} as|[a-z]{3,12}ly)\b){0,6}+"
 )
 _NOT = (
     r"(?:\bneither\s[^.\n]{0,60}?\bnor\b|\b(?:can)?not\b|n't\b|\bno longer\b(?!\s+than)|\bnever\b"
     r"|\b(?:anything\s+but|(?:anything )?other than|except(?:\s+for)?|rather than|instead of|unlike"
     r"|as opposed to|far from|nowhere near|no way|by no means|used to be|all but"
-    r"|I (?:retract|reject|take back|withdraw)|wrong to (?:say|answer|claim))\b"
+    r"|I (?:retract|reject|take back|withdraw)|wrong to (?:say|answer|claim)"
+    r"|(?:cease[sd]?|fail(?:s|ed)?) to)\b"
     r"|(?:\A|[.!\n]\s?)(?:ignore|disregard|forget)\b"
     r"|≠|\\neq?\b|!=|不(?:再|会|可能|应该?|一定)?(?:是|等于|为)|而非|并非)"
 )
@@ -45,7 +47,9 @@ _DENIER = (
     r"|(?<!no )(?<!out )(?<!any )(?<!a )(?<!not )(?<!n't )\b(?:doubt|deny|disagree)\b|\bnobody\s+\w+"
     r"|\bno one\s+\w+|\bno way|\b(?:unlikely|impossible|doubtful)\s+that"
     r"|(?:\bnot|n't)\s+(?:true|possible|right|correct|the case|be)\s+that"
-    r"|\b(?:wrong|false|incorrect|untrue|mistaken)\s+(?:that|to\s+\w+)"
+    r"|\b(?:wrong|false|incorrect|untrue|mistaken|tempting|mistake)\s+(?:that|to\s+\w+)"
+    r"|\b(?:one|you|they|some|many|people|others|someone)\s+(?:might|may|could|would)\s+(?:think|say|believe"
+    r"|guess|claim|answer|expect)"
     r"|\b(?:wrong|false|incorrect|mistaken|tempting)\s+(?:final\s+)?(?:answer|result|total|value|solution)\b"
     r"|不认为|不觉得|不相信|不确定|怀疑)"
 )
@@ -63,6 +67,9 @@ _DENIED = re.compile(
     rf"(?:(?:,\s*{_NUMBER}){{0,8}},?\s*n?or\s+{_NUMBER})?",
     re.I,
 )
+_DENIED_BEFORE_VERB = re.compile(
+    rf"{_DENIER}\s+(?:that\s+)?{_OPENING}{_NUMBER}(?=[\s*$_]{{1,4}}(?:is|was|would)\b)", re.I
+)
 _DENIED_AFTER = re.compile(
     r"(?<![\w.,])-?[$€£]?\d[\d.,]{0,20}(?<![.,])(?:\s[A-Za-z]{1,12})?\s"
     r"(?:(?:(?:is|was|would|could|does|did|should)(?:n't|\snot|\sno longer)|can't|cannot|won't|will not)"
@@ -73,9 +80,9 @@ _DENIED_AFTER = re.compile(
     re.I,
 )
 _CUE_WORDS = (
-    "not|n't|never|no |nor|nobody|other than|except|rather|instead|unlike|oppos|far from|nowhere"
-    "|anything|used to|doubt|deny|disagree|unlikely|impossible|wrong|false|incorrect|untrue|mistake|tempting"
-    "|too |retract|reject|take back|withdraw|ignore|disregard|forget|all but"
+    "not|n't|never|no |nor|nobody|other than|except|rather|instead|unlike|oppos|far from|nowhere|anything"
+    "|used to|all but|cease|fail|doubt|deny|disagree|unlikely|impossible|wrong|false|incorrect|untrue|mistake"
+    "|tempting|might|may |could|would|too |retract|reject|take back|withdraw|ignore|disregard|forget"
     "|≠|\\ne|!=|不|非|怀疑"
 )
 _CUES = _CUE_WORDS.split("|")
@@ -97,7 +104,9 @@ def without_denied(text: str) -> str:
     lowered = text.lower()
     if not any(cue in lowered for cue in _CUES):
         return text
-    return _DENIED_AFTER.sub(DENIED, _DENIED.sub(DENIED, text))
+    for denial in (_DENIED, _DENIED_BEFORE_VERB, _DENIED_AFTER):
+        text = denial.sub(DENIED, text)
+    return text
 
 
 def withdrawal(text: str) -> str | None:

@@ -24,7 +24,7 @@ UNITS = (
     "¦1 is wrong ¦doubt ¦wrong answer ¦if ¦if x otherwise ¦else ¦unless ¦1 if x>0 ¦at least ¦at least 1 "
     "¦1 or more ¦1+¦>1¦-> ¦=¦&¦&lt;¦<!--¦1 000 ¦ 000¦and a half ¦1\u0336¦x^2 = ¦x = 1 ¦f(¦1(¦1a¦(x+1)^¦+x¦|x|"
     "¦\\, ¦Is it 1?\n¦no, 1\n¦but it is 1\n¦half ¦no one one ¦\ue000¦<think ¦◁¦[think]¦至少¦不是1¦1? no"
-    "¦1, 1 or ¦\\\\ ¦18个"
+    "¦1, 1 or ¦\\\\ ¦18个¦one might think ¦1, x<1¦<b line-through>¦not ly "
     '¦wait ¦wait it is ¦neither ¦one ¦one hundred ¦minus ¦不是¦一¦十分之¦答案是¦²¦１¦１，¦½¦{"answer":'
 )
 PARTS = UNITS.split("¦")
