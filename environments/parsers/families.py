@@ -19,7 +19,7 @@ from environments.parsers.parser import Family
 from environments.parsers.pythonic import Pythonic
 from environments.parsers.sections import DeepSeek, KimiK2
 from environments.parsers.tagged_json import TaggedJson
-from environments.parsers.thinking import THINK, Thinking
+from environments.parsers.thinking import SCRATCH_PADS, THINK, Thinking
 
 ANSWER, RESPONSE = ("<answer>", "</answer>"), ("<response>", "</response>")
 CHATML = ("<|im_end|>", "<|endoftext|>")
@@ -31,6 +31,8 @@ MISTRAL_THINKING = (Thinking("[THINK]", "[/THINK]"), Thinking("<think>", "</thin
 K3_THINKING = (Thinking("<|open|>think<|sep|>", "<|close|>think<|sep|>"), THINK)
 KIMI_THINKING = (THINK, Thinking("◁think▷", "◁/think▷", shown=True))
 GEMMA_THINKING = (Thinking("<|channel>thought\n", "<channel|>"),)
+LONGCAT_THINKING = (Thinking("<longcat_think>", "</longcat_think>"), THINK)
+M3_THINKING = (Thinking("<mm:think>", "</mm:think>"), THINK)
 SEED_THINKING = (Thinking("<seed:think>", "</seed:think>"), THINK)
 HERMES = TaggedJson(("<tool_call>",), "</tool_call>")
 LONGCAT = TaggedJson(("<longcat_tool_call>",), "</longcat_tool_call>")
@@ -51,7 +53,7 @@ STEP3 = InvokeXml(
 _FAMILIES = (
     Family("hermes", HERMES, stop_tokens=CHATML, silent_between=True),
     Family("qwen", HERMES, stop_tokens=CHATML, silent_between=True),
-    Family("longcat", LONGCAT, stop_tokens=CHATML, silent_between=True),
+    Family("longcat", LONGCAT, LONGCAT_THINKING, ("</longcat_s>", *CHATML), silent_between=True),
     Family("granite", GRANITE_LIST, stop_tokens=GRANITE, answer=RESPONSE),
     Family("granite4", HERMES, stop_tokens=GRANITE, answer=RESPONSE),
     Family("ernie45", HERMES, stop_tokens=("</s>", *CHATML), answer=RESPONSE),
@@ -78,7 +80,7 @@ _FAMILIES = (
     Family("step3p5", FunctionXml(), stop_tokens=CHATML),
     Family("seed_oss", FunctionXml("<seed:tool_call>", "</seed:tool_call>"), SEED_THINKING, ("<seed:eos>",)),
     Family("minimax_m2", InvokeXml("<minimax:tool_call>", "</minimax:tool_call>"), stop_tokens=("[e~[",)),
-    Family("minimax_m3", MiniMaxM3(), stop_tokens=("[e~[",)),
+    Family("minimax_m3", MiniMaxM3(), M3_THINKING, ("[e~[",)),
     Family("step3", STEP3, stop_tokens=CHATML),
     Family("gpt_oss", Harmony(), (), ("<|return|>", "<|call|>", "<|end|>"), stops_between=True),
     Family("gemma4", Gemma("<|tool_call>", "<tool_call|>", '<|"|>'), GEMMA_THINKING, ("<turn|>",)),
@@ -89,6 +91,10 @@ _FAMILIES = (
     ),
 )
 FAMILIES = {family.name: family for family in _FAMILIES}
+THINKING = tuple(dict.fromkeys(one for family in _FAMILIES for one in family.thinking)) + SCRATCH_PADS
+"""Every block of reasoning that a family, or a prompt, knows."""
+STOP_TOKENS = tuple(dict.fromkeys(token for family in _FAMILIES for token in family.stop_tokens))
+"""Of all families."""
 
 # The more specific first: a fine-tune before its base, a version before the line it belongs to. "" for those
 # that write in none of the forms.

@@ -61,7 +61,7 @@ class Harmony(Grammar):
         if called and channel in ("commentary", "analysis") and not foreign:
             yield from self._call(recipient.removeprefix(FUNCTIONS), context)
         elif recipient or foreign or channel not in ("analysis", "final", "commentary"):
-            yield from reader.until((*ENDS, *NEXT))
+            yield from reader.until((*ENDS, START))  # in what is sent to others, marks may be quoted
             yield from reader.accept_any(ENDS)
             raise Broken("a message is no call, and not to the reader", quiet=True)
         else:
@@ -107,7 +107,7 @@ class Harmony(Grammar):
             if not (closed or (yield from reader.starts(START)) or (yield from reader.starts(CHANNEL))):
                 raise Broken("something follows the JSON of a call")
         except Broken as broken:
-            yield from skip_json(reader, start, (*ENDS, *NEXT))
+            yield from skip_json(reader, start, (*ENDS, *NEXT, *context.limits))
             yield from reader.accept_any(ENDS)
             raise Broken(broken.reason) from None
         out.finish_call()
