@@ -61,9 +61,9 @@ class Judging:
         if findings and findings[0].verdict:
             return findings[0]
         for finding in self.gate.passed(findings, progress.rows):
-            self.alert(finding)
+            self.alert(finding, progress)
         return None
 
-    def alert(self, finding: health.Finding) -> None:
+    def alert(self, finding: health.Finding, progress: Progress) -> None:
         with suppress(OSError):  # a full disk
-            self.run.append_event("alert", **health.alert_fields(finding))
+            self.run.append_event("alert", **health.alert_fields(finding, progress))

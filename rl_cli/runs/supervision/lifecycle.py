@@ -226,9 +226,16 @@ class Supervisor:
         assert finding.verdict
         grace = 0.0 if finding.at_once else self.config.health.stop_grace_seconds
         with suppress(OSError):  # a full disk: the verdict is what counts
-            self.run.append_event("decision", by="health", what=finding.verdict, reason=finding.message)
+            self.run.append_event(
+                "decision",
+                by="health",
+                what=finding.verdict,
+                reason=finding.message,
+                evidence=finding.evidence,
+                **self.intake.progress.reached(),
+            )
         if finding.verdict == "failed":
-            self.judging.alert(finding)
+            self.judging.alert(finding, self.intake.progress)
         if finding.rule == "stalled":
             self.workers.show_where_the_trainer_hangs()
         if not finding.at_once:
