@@ -101,23 +101,23 @@ STOP_TOKENS = tuple(dict.fromkeys(token for family in _FAMILIES for token in fam
 _MODELS = (
     ("hermes", r"hermes|smollm"),
     ("xlam", r"xlam"),
-    ("llama_pythonic", r"toolace|llama-?4|llama-?3\.2-[13]b"),
+    ("llama_pythonic", r"toolace|llama-?4|llama-?v?3[.p-]2[-:][13]b"),
     ("kimi_k3", r"kimi-?k3"),
     ("kimi_k2", r"kimi"),
-    ("glm47", r"glm-?(?:4\.[7-9]|[5-9])"),
-    ("glm45", r"glm-?4[.p-]?[56]"),
-    ("deepseek_v4", r"deepseek-?v4"),
-    ("deepseek_v31", r"deepseek-?v3\.(?:1|2-exp)"),
-    ("deepseek_v32", r"deepseek-?v3\.2"),
+    ("glm47", r"(?<!chat)glm-?(?:4[.p][7-9]|[5-9])"),
+    ("glm45", r"(?<!chat)glm-?4[.p-]?[56]"),
+    ("deepseek_v4", r"deepseek-?(?:chat-)?v4"),
+    ("deepseek_v31", r"deepseek-?(?:chat-)?v3[.p-](?:1|2-exp)"),
+    ("deepseek_v32", r"deepseek-?(?:chat-)?v3[.p-]2"),
     ("deepseek_v3", r"deepseek-?(?:v3|r1-0528|chat)"),
-    ("nemotron_v3", r"nemotron-?(?:3|nano-3)"),
-    ("", r"nemotron|minimax-?m1|minimax-?text"),
-    ("qwen3_coder", r"qwen-?3-coder|qwen-?3\.[5-9]|mimo-?v|nanbeige"),
+    ("nemotron_v3", r"nemotron-?(?:3|nano-3)(?!\d)"),
+    ("", r"nemotron|minimax-?m1|minimax-?text|llama-?2|code-?llama|tiny-?llama"),
+    ("qwen3_coder", r"qwen-?3-coder|qwen-?3[.p][5-9]|mimo-?v\d|nanbeige"),
     ("qwen", r"qwen|qwq|mimo"),
     ("longcat", r"longcat"),
     (
         "mistral_pre_v11",
-        r"mixtral|mistral-(?:7b|nemo|large-2407|small-2409)|ministral-\db-(?:instruct-)?2410",
+        r"mixtral|mistral[-:](?:7b|nemo)|pixtral-12b|codestral-22b|(?:mi|mini|code|pix)stral-.*(?:24\d\d|2501)",
     ),
     ("mistral", r"(?:mi|mini|magi|code|dev)stral|pixtral"),
     ("minimax_m3", r"minimax-?m3"),
@@ -150,8 +150,13 @@ def parser_for(model_name: str) -> Family | None:
     Args:
         model_name: As servers and hubs write it, such as `Qwen/Qwen3-Coder-30B-A3B-Instruct`.
     """
-    name = re.sub(r"[\s_]+", "-", model_name.casefold())
-    return next((FAMILIES.get(family) for family, pattern in _MODELS if re.search(pattern, name)), None)
+    # The last folder of a path that tells something; of a hub's two parts, the organisation does not.
+    parts = re.sub(r"[\s_]+", "-", model_name.casefold()).split("/")
+    for name in reversed(parts[1:] if len(parts) == 2 and parts[0] else parts):
+        for family, pattern in _MODELS:
+            if re.search(pattern, name):
+                return FAMILIES.get(family)
+    return None
 
 
 def family_of(name: str, variant: str = "") -> Family:

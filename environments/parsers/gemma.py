@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from environments.parsers.argument_types import ParameterTypes, json_of, number_text
+from environments.parsers.argument_types import TEXT, ParameterTypes, json_of, number_text
 from environments.parsers.arguments_text import quoted
 from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import CannotRender, Context, Grammar, writable
@@ -52,7 +52,10 @@ class Gemma(Grammar):
         try:
             yield from pass_nested(reader, _Values(self, context.types_of(name)), out.arguments)
         except Broken as broken:
-            raise Broken(broken.reason, self._swallowed(context)) from None
+            resume = self._swallowed(context)
+            if resume is None:
+                yield from self._skip(context)
+            raise Broken(broken.reason, resume) from None
         yield from reader.space()
         closed = (yield from reader.accept(self.end)) or (yield from reader.starts(self.begin))
         if not closed and (yield from reader.peek()):
@@ -64,8 +67,22 @@ class Gemma(Grammar):
         """Where the next call begins in the string that reading has failed after: it was never closed."""
         reader = context.reader
         before, closed, after = reader.between(context.begun, reader.position).rpartition(self.quote)
-        place = before.find(self.begin, before.rfind(self.quote) + 1) if closed and not after.strip() else -1
+        if not closed or after.strip():
+            return None
+        end = before.find(self.end, before.rfind(self.quote) + 1)
+        place = before.find(self.begin, end) if end >= 0 else -1
         return context.begun + place if place > 0 else None
+
+    def _skip(self, context: Context) -> Step[None]:
+        """From where the call has failed to after its end; what its strings hold is no call."""
+        reader = context.reader
+        marks = (self.quote, self.end, self.begin, *context.limits)
+        while (mark := (yield from reader.until(marks))) == self.quote:
+            reader.at += len(mark)
+            yield from reader.until([self.quote])
+            yield from reader.accept(self.quote)
+        if mark == self.end:
+            reader.at += len(mark)
 
     def render(self, calls: Sequence[ParsedCall]) -> str:
         return "".join(f"{self.begin}{self._written(call)}{self.end}" for call in calls)
@@ -101,21 +118,22 @@ class _Values(Notation):
     comma_at_end = False
 
     def scalar(self, reader: Reader, said: Said, path: list[str]) -> Step[None]:
-        types = self.types.of(path[0]) if len(path) == 1 else None
+        types = self.types.of(*path)
         if (yield from reader.accept(self.grammar.quote)):
             parts: list[str] = []
-            typed = self.grammar.all_strings and types is not None and types != {"string"}
+            typed = self.grammar.all_strings and len(path) == 1 and types != {"string"}
             if not typed:
                 said('"')
             take = parts.append if typed else lambda text: said(quoted(text)[1:-1])
             yield from reader.until_closed([self.grammar.quote], take, "a string is not closed")
             reader.at += len(self.grammar.quote)
-            said(json_of("".join(parts), types or frozenset()) if typed else '"')
+            said(json_of("".join(parts), types) if typed else '"')
             return
         word = (yield from reader.word(_BARE)).strip()
         if not word:
             raise Broken("an argument has no value" if (yield from reader.peek()) else "the call is cut off")
-        said(word if word in _WORDS else number_text(word) or json_of(word, types or frozenset()))
+        bare = word if word in _WORDS else number_text(word)
+        said(bare if bare and types != TEXT else json_of(word, types))
 
     def key(self, reader: Reader, said: Said) -> Step[str]:
         if (yield from reader.accept(self.grammar.quote)):

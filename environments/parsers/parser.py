@@ -218,6 +218,8 @@ class StreamParser:
 
 
 def _strict(call: ParsedCall) -> ParsedCall:
+    if not isinstance(call.name, str) or not isinstance(call.arguments, str):
+        raise CannotRender("the name and the arguments of a call are text")
     arguments = strict_json(call.arguments.strip())
     if not arguments or not arguments.startswith("{"):
         raise CannotRender(f"the arguments of {call.name!r} are no JSON object")
