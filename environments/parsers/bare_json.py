@@ -68,8 +68,12 @@ class BareList(Grammar):
         reader, fenced = context.reader, opener.startswith("`")
         if opener == "[" and context.after_word():
             raise Broken("an index is no list of calls", quiet=True)
-        if opener == "{":  # an answer in JSON
-            yield from skip_object(reader, reader.position, self.openers[:2])
+        if opener == "{":
+            start = reader.position
+            reader.at += 1
+            yield from reader.space()
+            if (yield from reader.peek()) in ("'", '"'):  # an answer in JSON
+                yield from skip_object(reader, start, (*self.openers[:2], *context.limits))
             raise Broken("an object is no list of calls", quiet=True)
         offered = fenced or (context.in_text and opener == "[")
         if opener != "[":

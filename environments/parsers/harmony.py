@@ -61,7 +61,10 @@ class Harmony(Grammar):
         if called and channel in ("commentary", "analysis") and not foreign:
             yield from self._call(recipient.removeprefix(FUNCTIONS), context)
         elif recipient or foreign or channel not in ("analysis", "final", "commentary"):
-            yield from reader.until((*ENDS, START))  # in what is sent to others, marks may be quoted
+            # In what is sent to others, marks may be quoted.
+            if recipient:
+                yield from self._pass_json(context)
+            yield from reader.until((*ENDS, START))
             yield from reader.accept_any(ENDS)
             raise Broken("a message is no call, and not to the reader", quiet=True)
         else:
@@ -91,6 +94,17 @@ class Harmony(Grammar):
         header.read_words("channel", channel)
         header.unread += [word for word in kind.split() if word not in CONTENT_TYPES]
         return header
+
+    @staticmethod
+    def _pass_json(context: Context) -> Step[None]:
+        """Passes the JSON that comes next, if there is some."""
+        reader = context.reader
+        yield from reader.space()
+        start = reader.position
+        try:
+            yield from pass_value(reader)
+        except Broken:
+            reader.go_to(start)
 
     @staticmethod
     def _call(name: str, context: Context) -> Step[None]:

@@ -15,7 +15,7 @@ LINES = Path(__file__).with_name("spoken_of.jsonl").read_text(encoding="utf-8").
 """Rows of family, text, and the call that is only spoken of in it, or the good calls beside a broken one."""
 
 
-@pytest.mark.parametrize("row", map(json.loads, LINES))
+@pytest.mark.parametrize("row", [json.loads(line) for line in LINES])
 def test_what_is_spoken_of_is_not_called(row: dict[str, Any]) -> None:
     family, text = FAMILIES[row["family"]], row["text"]
     parsed = family.parse(text)
