@@ -52,10 +52,7 @@ class Gemma(Grammar):
         try:
             yield from pass_nested(reader, _Values(self, context.types_of(name)), out.arguments)
         except Broken as broken:
-            resume = self._swallowed(context)
-            if resume is None:
-                yield from self._skip(context)
-            raise Broken(broken.reason, resume) from None
+            raise Broken(broken.reason, (yield from self._next_call(context))) from None
         yield from reader.space()
         closed = (yield from reader.accept(self.end)) or (yield from reader.starts(self.begin))
         if not closed and (yield from reader.peek()):
@@ -63,26 +60,33 @@ class Gemma(Grammar):
         out.finish_call()
         context.passed()
 
-    def _swallowed(self, context: Context) -> int | None:
-        """Where the next call begins in the string that reading has failed after: it was never closed."""
+    def _next_call(self, context: Context) -> Step[int | None]:
+        """Where the next call begins in the string that reading has failed after, or in a later one.
+
+        Such a string was never closed, or one before it: it holds the end of the call first. What other
+        strings hold is no call. Without such a string the reader stands after the end of the call.
+        """
         reader = context.reader
         before, closed, after = reader.between(context.begun, reader.position).rpartition(self.quote)
-        if not closed or after.strip():
-            return None
-        end = before.find(self.end, before.rfind(self.quote) + 1)
-        place = before.find(self.begin, end) if end >= 0 else -1
-        return context.begun + place if place > 0 else None
-
-    def _skip(self, context: Context) -> Step[None]:
-        """From where the call has failed to after its end; what its strings hold is no call."""
-        reader = context.reader
+        start = before.rfind(self.quote) + len(self.quote)
+        if closed and not after.strip() and (place := self._swallowed(before[start:])):
+            return context.begun + start + place
         marks = (self.quote, self.end, self.begin, *context.limits)
         while (mark := (yield from reader.until(marks))) == self.quote:
             reader.at += len(mark)
+            begun = reader.position
             yield from reader.until([self.quote])
+            if place := self._swallowed(reader.between(begun, reader.position)):
+                return begun + place
             yield from reader.accept(self.quote)
         if mark == self.end:
             reader.at += len(mark)
+        return None
+
+    def _swallowed(self, text: str) -> int:
+        """Where a call begins in what seems to be a string; 0 where none does, or it is quoted there."""
+        end, begin = text.find(self.end), text.find(self.begin)
+        return begin if 0 <= end < begin else 0
 
     def render(self, calls: Sequence[ParsedCall]) -> str:
         return "".join(f"{self.begin}{self._written(call)}{self.end}" for call in calls)

@@ -14,8 +14,8 @@ from environments.parsers.reader import Broken, Reader, Said, Step, finish, read
 
 _HEAD = re.compile(r"[^<>\n]*")
 """A name, with what else stands in its tag."""
-_TAGS = re.compile(r"(?:\s*</?[^<>\n]{1,60}>)*+\s*")
-LONGEST_TAGS = 500
+_TAG = re.compile(r"</?[^<>\s]{1,60}>")
+LONGEST_TAGS = 300
 """Characters of tags between two calls that are looked at."""
 
 
@@ -74,7 +74,7 @@ def pass_text(reader: Reader, tags: Tags, said: Said) -> Step[None]:
         reader.at += len(mark)
         if mark == tags.call:
             is_call = yield from _is_head(reader, tags)
-            if is_call and not quoting and _only_tags(reader, closed, place):
+            if is_call and not quoting and _only_tags(reader, tags, closed, place):
                 raise Broken(f"{tags.end} is missing after a value", closed)
             quoting = quoting or is_call
         elif quoting:
@@ -116,9 +116,14 @@ def skip_call(reader: Reader, tags: Tags, limits: Sequence[str]) -> Step[None]:
             return
 
 
-def _only_tags(reader: Reader, start: int, end: int) -> bool:
-    """Whether tags alone stand between two places, of which the first was found."""
-    return start >= 0 and end - start <= LONGEST_TAGS and bool(_TAGS.fullmatch(reader.between(start, end)))
+def _only_tags(reader: Reader, tags: Tags, start: int, end: int) -> bool:
+    """Whether tags alone, or one that is mistyped, stand between two places, of which the first was found."""
+    if start < 0 or end - start > LONGEST_TAGS:
+        return False
+    text = reader.between(start, end)
+    for mark in tags.between:
+        text = text.replace(mark, "")
+    return len(_TAG.sub("", text).split()) <= 1
 
 
 def _is_head(reader: Reader, tags: Tags) -> Step[bool]:
