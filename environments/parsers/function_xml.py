@@ -15,7 +15,15 @@ from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import CannotRender, Context, Grammar, writable
 from environments.parsers.json_value import members
 from environments.parsers.reader import Broken, Step
-from environments.parsers.tagged_values import Tags, Trimmed, TypedArguments, bare, pass_text, skip_call
+from environments.parsers.tagged_values import (
+    Tags,
+    Trimmed,
+    TypedArguments,
+    bare,
+    no_call,
+    pass_text,
+    skip_call,
+)
 
 FUNCTION, END_FUNCTION = "<function=", "</function>"
 PARAMETER, END_PARAMETER = "<parameter=", "</parameter>"
@@ -53,7 +61,9 @@ class FunctionXml(Grammar):
             after = reader.position
             yield from reader.space()
             if not (yield from reader.starts(FUNCTION)):
-                raise Broken(f"no {FUNCTION} follows {opener}", after)
+                reader.go_to(after)
+                reason = f"no {FUNCTION} follows {opener}"
+                raise (yield from no_call(reader, self._tags, context.limits, reason))
         while True:
             try:
                 yield from self._function(context)

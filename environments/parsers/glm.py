@@ -11,7 +11,7 @@ from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import CannotRender, Context, Grammar, writable
 from environments.parsers.json_value import members
 from environments.parsers.reader import Broken, Step
-from environments.parsers.tagged_values import Tags, TypedArguments, bare, pass_text, skip_call
+from environments.parsers.tagged_values import Tags, TypedArguments, bare, no_call, pass_text, skip_call
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 KEY, END_KEY, VALUE, END_VALUE = "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"
@@ -40,12 +40,11 @@ class Glm(Grammar):
     def read(self, opener: str, context: Context) -> Step[None]:
         reader, out = context.reader, context.out
         reader.at += len(OPEN)
-        after = reader.position
         yield from reader.space()
         name = yield from reader.word(_NAME)
         yield from reader.space()
         if not name or not ((yield from reader.starts(KEY)) or (yield from reader.starts(CLOSE))):
-            raise Broken(f"no call follows {OPEN}", after)
+            raise (yield from no_call(reader, _TAGS, context.limits, f"no call follows {OPEN}"))
         out.start_call(name)
         try:
             yield from self._arguments(name, context)

@@ -12,7 +12,7 @@ from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context, Grammar, writable
 from environments.parsers.json_value import members, pass_value
 from environments.parsers.reader import Broken, Step
-from environments.parsers.tagged_values import Tags, TypedArguments, bare, pass_text, skip_call
+from environments.parsers.tagged_values import Tags, TypedArguments, bare, no_call, pass_text, skip_call
 
 _ATTRIBUTE = re.compile(r"[^\"'<>\n]*")
 _UNQUOTED = re.compile(r"[^\s\"'<>/]*")
@@ -65,7 +65,6 @@ class InvokeXml(Grammar):
         invoke, found = self.openers[-1], 0
         if opener != invoke:
             reader.at += len(opener)
-        after = reader.position
         while True:
             yield from reader.space()
             if self.call_begin and (yield from reader.accept(self.call_begin)):
@@ -80,7 +79,7 @@ class InvokeXml(Grammar):
                 raise
             found += 1
         if not found:
-            raise Broken(f"no call follows {opener}", after)
+            raise (yield from no_call(reader, self._tags, context.limits, f"no call follows {opener}"))
         if (yield from reader.accept(self.end)):
             context.passed()
         reader.go_to(context.begun)

@@ -11,7 +11,7 @@ from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context, Grammar, writable
 from environments.parsers.json_value import members
 from environments.parsers.reader import Broken, Step
-from environments.parsers.tagged_values import Tags, TypedArguments, bare, pass_text, skip_call
+from environments.parsers.tagged_values import Tags, TypedArguments, bare, no_call, pass_text, skip_call
 
 OPEN, CLOSE, SEPARATOR = "<|open|>", "<|close|>", "<|sep|>"
 TOOLS, RESPONSE = (f"{OPEN}{name}{SEPARATOR}" for name in ("tools", "response"))
@@ -50,7 +50,7 @@ class KimiK3(Grammar):
             yield from reader.until([_end("response"), *context.limits], context.say_content)
             yield from reader.accept(_end("response"))
             return
-        after, found = reader.position, False
+        found = False
         while True:
             yield from reader.space()
             if not (yield from reader.starts(CALL)):
@@ -65,7 +65,8 @@ class KimiK3(Grammar):
                     yield from skip_call(reader, _TAGS, context.limits)
                 context.give_up(broken)
         if not found:
-            raise Broken("a section of calls without a call", after)
+            reason = "a section of calls without a call"
+            raise (yield from no_call(reader, _TAGS, context.limits, reason))
         if (yield from reader.accept(_end("tools"))):
             context.passed()
         reader.go_to(context.begun)

@@ -139,6 +139,16 @@ def _is_head(reader: Reader, tags: Tags) -> Step[bool]:
     return bool((yield from reader.word(_HEAD)).strip()) and (yield from reader.starts(after))
 
 
+def no_call(reader: Reader, tags: Tags, limits: Sequence[str], reason: str) -> Step[Broken]:
+    """What to raise where no call follows a mark: text goes on there, but tags are those of a broken call."""
+    start = reader.position
+    yield from reader.space()
+    if (yield from reader.peek()) != "<":
+        return Broken(reason, start)
+    yield from skip_call(reader, tags, limits)
+    return Broken(reason)
+
+
 def _one_comes(reader: Reader, literals: Sequence[str]) -> Step[bool]:
     for literal in literals:
         if (yield from reader.starts(literal)):
