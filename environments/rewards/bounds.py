@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from environments.rewards.plain_text import CURRENCY_SIGNS
+
 _COMPARATIVE = (
     "(?:more|less|greater|fewer|larger|smaller|bigger|higher|lower|longer|shorter|older|younger|heavier"
     "|lighter|better|earlier|later)"
@@ -24,7 +26,7 @@ _BEFORE = re.compile(
     r"|(?<!-)[<>≤≥]=?\s*)$",
     re.I,
 )
-_UNIT = r"(?:\s*(?!or\b|and\b|at\b)[A-Za-z$%°]{1,20}){0,2}?"
+_UNIT = rf"(?:\s*(?!or\b|and\b|at\b)[A-Za-z%°{CURRENCY_SIGNS}]{{1,20}}){{0,2}}?"
 _CLAUSE_END = r"(?=\s*(?:[.,;!)$]|\Z))"
 _AFTER = re.compile(
     rf"{_UNIT}[\s,(]*(?:or|and|&)\s+(?:{_COMPARATIVE}|above|below|over|under|up|upwards?|onwards?|beyond)\b"

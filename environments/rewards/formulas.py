@@ -11,7 +11,7 @@ _AFTER = re.compile(
     r"|\s+(?:times|divided by|mod|over)\s+\S*\d|\s+(?:plus|minus)\s[^.,;\n]{0,30}?\d"
 )
 _BEFORE = re.compile(
-    r"(?:\\[A-Za-z]+|[√∛∜±*×÷^/]|[-+]\s*\(+|[\d)%}]\s*[-+])\s*\(?\s*$"
+    r"(?:\\[A-Za-z]+|[√∛∜±*×÷^/]|[-+]\s*\(+|[\d)%}]\s*[-+])\s*\(?\s*$|[\d)]\(\s*$"
     r"|(?<![A-Za-z])(?:[A-Za-z]|abs|max|min|gcd|lcm|floor|ceil)\(\s*$"
     r"|(?<![A-Za-z])(?:sin|cos|tan|log|ln|exp|sqrt)\s*\(?\s*$"
     r"|(?<![A-Za-z])[A-Za-z]\s*[-+]\s*$"

@@ -9,6 +9,7 @@ from fractions import Fraction
 from environments.rewards.bounds import is_bound
 from environments.rewards.conditions import is_conditional
 from environments.rewards.formulas import is_in_formula, solves_nothing
+from environments.rewards.plain_text import CURRENCY, CURRENCY_SIGNS
 
 LONGEST_NUMBER = 1000
 """Digits; a longer number is refused."""
@@ -35,9 +36,8 @@ class Refused(Exception):
     """The statement is there, and states no single number; says why."""
 
 
-_CURRENCY = "[$€£¥₹₩₽₫₪฿₱₦¢]"
 _NUMBER = re.compile(
-    rf"(?<![A-Za-z0-9_^])(?<!\d[.,])(?P<sign>[-+]?)\s?{_CURRENCY}?\s?(?P<sign2>[-+]?)"
+    rf"(?<![A-Za-z0-9_^])(?<!\d[.,])(?P<sign>[-+]?)\s?{CURRENCY}?\s?(?P<sign2>[-+]?)"
     r"(?P<digits>\d++(?:[.,_]\d++)*+|(?<![A-Za-z0-9_.])\.\d++)"
     r"(?:[eE](?P<e>[-+]?\d++)(?![A-Za-z]))?"
     r"(?:\s+(?P<upper>\d++)/(?P<lower>\d++)|\s*/\s*(?P<over>-?\d++(?:,\d{3})*+(?:\.\d++)?))?"
@@ -73,18 +73,19 @@ _ASIDE = re.compile(
     re.I,
 )
 """In parentheses, which are no factor: 18(2), 18(x)."""
-_NEGATIVE_AMOUNT = re.compile(r"((?:^|\bis|\bare|[:=])\s*)\(\s*\$\s*([\d.,]*\d)\s*\)", re.I)
+_NEGATIVE_AMOUNT = re.compile(rf"((?:^|\bis|\bare|[:=])\s*)\(\s*({CURRENCY})\s*([\d.,]*\d)\s*\)", re.I)
 _JOIN = (
     r"(?:or|and|to|vs\.?|versus|±|\+/-|\\[a-z]*pm|x|\\times|\\cdot|\\div"
     r"|或者|或|和|至|到|还是|[-~+*×÷/,;&|^]|:(?=\S)|(?<=\s):)"
 )
 _SEVERAL = re.compile(
     rf"(?:[\s(]*{_JOIN}\s*(?:or\s|maybe\s|perhaps\s|possibly\s|even\s|about\s|\()?\s*-?|\s+|,\s*[A-Za-z]\s*=\s*-?)"
-    rf"{_CURRENCY}?-?\.?\d",
+    rf"{CURRENCY}?-?\.?\d",
     re.I,
 )
 _SEVERAL_WITH_UNITS = re.compile(
-    rf"(?:\s*[A-Za-z°%'\u4e00-\u9fff]{{1,15}}){{0,2}}\s*(?:\band|\bor|\bto|-|和|到|至)\s*{_CURRENCY}?\d", re.I
+    rf"(?:\s*[A-Za-z°%'{CURRENCY_SIGNS}\u4e00-\u9fff]{{1,15}}){{0,2}}\s*(?:\band|\bor|\bto|-|和|到|至)\s*{CURRENCY}?\d",
+    re.I,
 )
 _HEDGE = re.compile(
     r"[^.;!\n\d]{0,50}?"
@@ -150,7 +151,7 @@ def last_quantity(sentence: str) -> Quantity | None:
 
 def _prepared(text: str) -> str:
     """Without braces, asides in parentheses, and spaces between thousands."""
-    text = _NEGATIVE_AMOUNT.sub(r"\1-$\2", text.translate(_BRACES))
+    text = _NEGATIVE_AMOUNT.sub(r"\1-\2\3", text.translate(_BRACES))
     outside = _ASIDE.sub(" ", text)
     return _SPACED_THOUSANDS.sub(_without_spaces, outside if re.search(r"\d", outside) else text)
 
@@ -186,7 +187,7 @@ def _refuse_several(
     text: str, number: re.Match[str], joined: tuple[re.Pattern[str], ...], beyond: int = 0
 ) -> None:
     """Raises Refused if another number, not before `beyond`, is joined to this one and is not equal to it."""
-    after = text[number.end() : number.end() + 120]
+    after = text[number.end() : number.end() + WINDOW]
     joins = (join.match(after) for join in joined)
     if any(join and number.end() + join.end() > beyond for join in joins):
         other = _OR.match(text, number.end())

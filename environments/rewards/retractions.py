@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_ANOTHER = r"(?=-?[$€£]?\d[\d.,]{0,30}(?:\s[a-z]{1,20})?[.!]?\s{0,3}(?:\n|\Z))"
+from environments.rewards.plain_text import CURRENCY
+
+_ANOTHER = rf"(?=-?{CURRENCY}?\d[\d.,]{{0,30}}{CURRENCY}?(?:\s[a-z]{{1,20}})?[.!]?\s{{0,3}}(?:\n|\Z))"
 """A number that ends the line, with its unit."""
 TAKEN_BACK = re.compile(
     r"(?:^|[.!?,;:…。(\n—-])[\s*_\"]{0,4}(?:(?:no|oh|ah|but|hm+)\b[\s,.!…-]{0,4}){0,2}"

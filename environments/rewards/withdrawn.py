@@ -1,10 +1,11 @@
-"""Numbers that an answer strikes out or denies become signs: no numbers, and yet not overlooked."""
+"""Numbers that an answer strikes out or denies: a sign in place of each says why it does not count."""
 
 from __future__ import annotations
 
 import re
 
 from environments.rewards.number_words import ENGLISH_NUMBER, begins_with_number_word
+from environments.rewards.plain_text import CURRENCY
 
 STRUCK, DENIED = "\ue000", "\ue001"
 SIGNS = f"[{STRUCK}{DENIED}]"
@@ -22,7 +23,7 @@ _MARKUP = re.compile(r"<[^<>]*>|\\[a-z]+\s?\{|[~*_$}]")
 _OVERLAY = re.compile("[\u0335-\u0338]")
 _OVERLAID = re.compile("(?:[^\n][\u0335-\u0338])+")
 
-_NUMBER = rf"(?:[-+]?\s?[$€£¥₹]?\s?-?\.?\d[\d.,]*(?<![.,])|(?:{ENGLISH_NUMBER})(?=\s*(?:[.,;!\n*]|\Z)))"
+_NUMBER = rf"(?:[-+]?\s?{CURRENCY}?\s?-?\.?\d[\d.,]*(?<![.,])|(?:{ENGLISH_NUMBER})(?=\s*(?:[.,;!\n*]|\Z)))"
 _OPENING = r"[ \t$*_\"'(\[{]{0,8}(?:\\f?boxed\s?\{[ \t$*{]{0,4})?"
 _MANNER = (
     r"(?:[ \t]*+\b(?:quite|really|exactly|yet|even|actually|simply|just|only|merely|necessarily|precisely"
@@ -57,10 +58,6 @@ _GAP = (
     r"(?:(?!\b(?:but|so|however|and|because|although|though|yet|then|therefore|thus|hence|while|still)\b)"
     r"[^.,;!?\n\d\\:]){0,60}?"
 )
-_GAP = (
-    r"(?:(?!\b(?:but|so|however|and|because|although|though|yet|then|therefore|thus|hence|while|still)\b)"
-    r"[^.,;!?\n\d\\:]){0,60}?"
-)
 _STATING = r"(?:\b(?:is|are|was|be|equals|were|would be|will be|must be|should be)\b|'s\b|[=:是为])"
 _DENIED = re.compile(
     rf"(?:{_NOT}|{_DENIER}{_GAP}{_STATING}){_MANNER}{_OPENING}{_NUMBER}"
@@ -71,7 +68,7 @@ _DENIED_BEFORE_VERB = re.compile(
     rf"{_DENIER}\s+(?:that\s+)?{_OPENING}{_NUMBER}(?=[\s*$_]{{1,4}}(?:is|was|would)\b)", re.I
 )
 _DENIED_AFTER = re.compile(
-    r"(?<![\w.,])-?[$€£]?\d[\d.,]{0,20}(?<![.,])(?:\s[A-Za-z]{1,12})?\s"
+    rf"(?<![\w.,])-?{CURRENCY}?\d[\d.,]{{0,20}}(?<![.,]){CURRENCY}?(?:\s[A-Za-z]{{1,12}})?\s"
     r"(?:(?:(?:is|was|would|could|does|did|should)(?:n't|\snot|\sno longer)|can't|cannot|won't|will not)"
     r"\s(?:be\s)?(?:quite\s|really\s)?(?:it\b(?!\s)|(?:work|fit|satisfy|match)\b|(?:the\s|my\s|an?\s)?"
     r"(?:\w+\s)?(?:answer|right|correct|result|solution|total)\b)"
@@ -85,6 +82,7 @@ _CUE_WORDS = (
     "|tempting|might|may |could|would|too |retract|reject|take back|withdraw|ignore|disregard|forget"
     "|≠|\\ne|!=|不|非|怀疑"
 )
+_WITHIN_SENTENCE = re.compile(r"(?<=[a-zI,])(?:[ \t]++\n?|\n)[ \t]*(?=[a-z])")
 _CUES = _CUE_WORDS.split("|")
 """One of them is in every denial: most texts have none, and are passed over fast."""
 
@@ -100,13 +98,18 @@ def without_struck(text: str) -> str:
 
 
 def without_denied(text: str) -> str:
-    """`text`, in plain notation, with DENIED for each number that it says is not the one."""
-    lowered = text.lower()
+    """`text`, in plain notation, with DENIED for each number that it says is not the one.
+
+    A sentence may go on in the next line.
+    """
+    unwrapped = _WITHIN_SENTENCE.sub(" ", text)
+    lowered = unwrapped.lower()
     if not any(cue in lowered for cue in _CUES):
         return text
+    denied = unwrapped
     for denial in (_DENIED, _DENIED_BEFORE_VERB, _DENIED_AFTER):
-        text = denial.sub(DENIED, text)
-    return text
+        denied = denial.sub(DENIED, denied)
+    return text if denied is unwrapped else denied
 
 
 def withdrawal(text: str) -> str | None:

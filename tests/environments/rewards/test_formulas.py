@@ -30,6 +30,11 @@ def test_a_formula_is_no_number(formula: str, form: str) -> None:
     assert grade.extracted != "18"
 
 
+@pytest.mark.parametrize("answer", ["18(2)", "9(18)", "It is 9(18).", "(9)(18)"])
+def test_a_product_alone_is_no_number(answer: str) -> None:
+    assert grade_number("18", answer).extracted is None
+
+
 @pytest.mark.parametrize("equation", SOLVED.split("|"))
 @pytest.mark.parametrize("form", ["\\boxed{{}}", "#### {}", "The answer is {}."])
 def test_the_side_that_solves_an_equation_is_the_value(equation: str, form: str) -> None:

@@ -139,6 +139,24 @@ def test_number_words_are_denied_as_well(answer: str) -> None:
     assert not grade_number("18", answer).correct
 
 
+@pytest.mark.parametrize("sign", "$€£¥₹₩₽₫₪฿₱₦₺₿৳￦￥")
+def test_amounts_are_denied_and_taken_back_in_any_currency(sign: str) -> None:
+    for form in ("I don't think it is {}", "It is not {}.", "{} is wrong.", "The answer is not **{}**."):
+        assert grade_number("18", form.replace("{}", f"{sign}18")).reason == "the number is denied", form
+    assert grade_number("18", f"The answer is {sign}20. Actually {sign}18").correct
+    assert grade_number("-18", f"#### ({sign}18)").correct
+    assert grade_number("18", f"The answer is {sign}18").correct
+
+
+@pytest.mark.parametrize("form", [form for form in [*NEGATIONS, *OPINIONS] if form.isascii()])
+def test_a_denial_may_be_wrapped_at_any_word(form: str) -> None:
+    words = form.replace("{}", "18").split(" ")
+    for at in range(1, len(words)):
+        if words[at - 1].isalpha() and words[at].isalpha() and words[at].islower():
+            answer = "\n".join((" ".join(words[:at]), " ".join(words[at:])))
+            assert not grade_number("18", answer).correct, answer
+
+
 def test_a_question_states_nothing_until_it_is_confirmed() -> None:
     for question in ("Is it 18?", "Could the answer be 18?", "Are there 18 apples?"):
         assert grade_number("18", question).reason == "it asks, and states nothing"
