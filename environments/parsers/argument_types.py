@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
@@ -38,6 +38,8 @@ _ALIASES = {
     "none": "null",
 }
 _ORDER = ("null", "integer", "number", "boolean", "object", "array", "string")
+_LONGEST_CHAIN = 100
+"""References."""
 ANY = frozenset(_ORDER)
 TEXT = frozenset({"string"})
 
@@ -51,15 +53,22 @@ class ParameterTypes:
 
     def __init__(self, schema: Mapping[str, Any] | None) -> None:
         self._root: Mapping[str, Any] = schema or {}
-        self._known: dict[str, frozenset[str]] = {}
-        self._of_values: dict[int, frozenset[str]] = {}
-        """Of each enum by its identity: many parameters may share a long one."""
+        self._known: dict[tuple[str, ...], frozenset[str]] = {}
+        self._of_lists: dict[int, frozenset[str]] = {}
+        self._of_schemas: dict[int, frozenset[str]] = {}
 
-    def of(self, name: str) -> frozenset[str]:
-        """Those of the parameter `name`; empty where the schema does not say."""
-        if name not in self._known:
-            self._known[name] = self._of_schema(self.properties.get(name))
-        return self._known[name]
+    def of(self, *path: str) -> frozenset[str]:
+        """Those of a parameter, or of what stands in it; empty where the schema does not say.
+
+        Args:
+            path: The parameter's name, then keys of objects; "" or "item" for an array.
+        """
+        if path not in self._known:
+            schemas = [self.properties.get(path[0])] if path else []
+            for key in path[1:]:
+                schemas = [inner for schema in schemas for inner in self._inside(schema, key)]
+            self._known[path] = frozenset().union(*map(self._of_schema, schemas))
+        return self._known[path]
 
     @cached_property
     def properties(self) -> Mapping[str, Any]:
@@ -81,24 +90,57 @@ class ParameterTypes:
         return keys <= self.properties.keys() and keys >= {str(key) for key in needed}
 
     def _of_schema(self, schema: Any) -> frozenset[str]:
-        types: set[str] = set()
+        for _ in range(_LONGEST_CHAIN):  # many parameters may refer to one schema
+            if not isinstance(schema, Mapping) or schema.keys() != {"$ref"}:
+                break
+            schema = self._referred(schema)
+        if id(schema) not in self._of_schemas:
+            self._of_schemas[id(schema)] = frozenset().union(*map(self._own_types, self._parts(schema)))
+        return self._of_schemas[id(schema)]
+
+    def _parts(self, schema: Any) -> Iterator[Mapping[str, Any]]:
+        """A schema, and those that it refers to or is composed of, each once."""
         to_read, seen = [schema], set[int]()
         while to_read:
             one = to_read.pop()
             if not isinstance(one, Mapping) or id(one) in seen:
                 continue
             seen.add(id(one))
-            named = one.get("type")
-            kinds = named if isinstance(named, list) else [named]
-            types.update(_named(kind) for kind in kinds if isinstance(kind, str))
+            yield one
             if "$ref" in one:
                 to_read.append(self._referred(one))
-            elif named is None:
-                types |= self._types_of_values(one)
             for word in ("anyOf", "oneOf", "allOf"):
                 parts = one.get(word)
                 to_read += parts if isinstance(parts, list) else []
-        return frozenset(types)
+
+    def _inside(self, schema: Any, key: str) -> Iterator[Any]:
+        """The schemas of what stands in an object under a key, or in an array."""
+        for one in self._parts(schema):
+            properties = one.get("properties")
+            if isinstance(properties, Mapping) and key in properties:
+                yield properties[key]
+            elif key in ("", "item") and "items" in one:
+                yield one["items"]
+            elif "additionalProperties" in one:
+                yield one["additionalProperties"]
+
+    def _own_types(self, schema: Mapping[str, Any]) -> frozenset[str]:
+        """The types that a schema itself names."""
+        named = schema.get("type")
+        kinds = self._each(named, _named) if isinstance(named, list) else frozenset[str]()
+        if isinstance(named, str):
+            kinds = frozenset({_named(named)})
+        if named is None and "$ref" not in schema:
+            values = schema.get("enum")
+            kinds = self._each(values, _type_of) if isinstance(values, list) else kinds
+            kinds |= {_type_of(schema["const"])} if "const" in schema else set()
+        return kinds | {"null"} if kinds and schema.get("nullable") is True else kinds
+
+    def _each(self, values: list[Any], kind: Callable[[Any], str]) -> frozenset[str]:
+        """Of a list; many parameters may share a long one."""
+        if id(values) not in self._of_lists:
+            self._of_lists[id(values)] = frozenset(map(kind, values))
+        return self._of_lists[id(values)]
 
     def _referred(self, schema: Mapping[str, Any]) -> Any:
         """What the schema's `$ref` stands for; None where it has none that can be followed."""
@@ -110,15 +152,6 @@ class ParameterTypes:
             key = unquote(part).replace("~1", "/").replace("~0", "~")
             found = found.get(key) if isinstance(found, Mapping) else None
         return found
-
-    def _types_of_values(self, schema: Mapping[str, Any]) -> frozenset[str]:
-        """The types of the values that an enum or a const names."""
-        values, types = schema.get("enum"), frozenset[str]()
-        if isinstance(values, list):
-            if id(values) not in self._of_values:
-                self._of_values[id(values)] = frozenset(map(_type_of, values))
-            types = self._of_values[id(values)]
-        return types | {_type_of(schema["const"])} if "const" in schema else types
 
 
 def stays_text(types: frozenset[str]) -> bool:
@@ -184,8 +217,8 @@ def _plain_number(text: str) -> str:
     return number + (f".{fraction}" if fraction else "") + (f"e{power}" if letter else "")
 
 
-def _named(kind: str) -> str:
-    name = kind.strip().lower()
+def _named(kind: Any) -> str:
+    name = str(kind).strip().lower()
     name = _ALIASES.get(name, name)
     return name if name in _ORDER else "string"
 

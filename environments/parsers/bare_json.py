@@ -23,7 +23,7 @@ class LlamaJson(Grammar):
 
     TAG = "<|python_tag|>"
     openers = (TAG, "{")
-    noise = re.compile(r"\{+(?=\{)|\{(?=\s*[^\s\"{])")
+    noise = re.compile(r"\{+(?=\{)|\{(?=\s*[^\s\"'{])")
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader, offered = context.reader, context.in_text and opener != self.TAG
@@ -38,9 +38,11 @@ class LlamaJson(Grammar):
                 yield from read_call(context, arguments_required=True, offered=offered)
             except Broken as broken:
                 # What is in an object is no call.
-                if broken.resume is None and '"' in reader.between(context.begun, reader.position):
-                    yield from skip_object(reader, context.begun)
-                raise
+                read = reader.between(context.begun, reader.position + 1)
+                if broken.resume is None and ('"' in read or "'" in read):
+                    yield from skip_object(reader, context.begun, (self.TAG, *context.limits))
+                named = "'name'" in reader.between(context.begun, reader.position)
+                raise Broken(broken.reason, broken.resume, quiet=broken.quiet and not named) from None
             yield from reader.space()
             if (yield from reader.accept(";")):
                 yield from reader.space()
@@ -59,13 +61,20 @@ class BareList(Grammar):
     In a text or a fence, without marks, only offered tools are called.
     """
 
-    openers = ("<tool_call>", "[TOOL_CALLS]", "```json", "```", "[")
-    noise = re.compile(r"\[+(?=\[)|\[(?=\s*[^\s\[{])")
+    openers = ("<tool_call>", "[TOOL_CALLS]", "```json", "```", "[", "{")
+    noise = re.compile(r"\[+(?=\[)|[\[{](?=\s*[^\s\[{\"'])")
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader, fenced = context.reader, opener.startswith("`")
         if opener == "[" and context.after_word():
             raise Broken("an index is no list of calls", quiet=True)
+        if opener == "{":
+            start = reader.position
+            reader.at += 1
+            yield from reader.space()
+            if (yield from reader.peek()) in ("'", '"'):  # an answer in JSON
+                yield from skip_object(reader, start, (*self.openers[:2], *context.limits))
+            raise Broken("an object is no list of calls", quiet=True)
         offered = fenced or (context.in_text and opener == "[")
         if opener != "[":
             reader.at += len(opener)
@@ -73,7 +82,7 @@ class BareList(Grammar):
             yield from reader.space()
             if (yield from reader.peek()) != "[":
                 raise Broken(f"no list of calls follows {opener}", after, quiet=fenced)
-        yield from read_list(context, self.openers[:2], bare=True, offered=offered)
+        yield from read_list(context, (*self.openers[:2], *context.limits), bare=True, offered=offered)
         if opener in _CLOSERS:
             yield from reader.space()
             if (yield from reader.accept(_CLOSERS[opener])):

@@ -19,7 +19,7 @@ from environments.parsers.parser import Family
 from environments.parsers.pythonic import Pythonic
 from environments.parsers.sections import DeepSeek, KimiK2
 from environments.parsers.tagged_json import TaggedJson
-from environments.parsers.thinking import THINK, Thinking
+from environments.parsers.thinking import SCRATCH_PADS, THINK, Thinking
 
 ANSWER, RESPONSE = ("<answer>", "</answer>"), ("<response>", "</response>")
 CHATML = ("<|im_end|>", "<|endoftext|>")
@@ -31,6 +31,8 @@ MISTRAL_THINKING = (Thinking("[THINK]", "[/THINK]"), Thinking("<think>", "</thin
 K3_THINKING = (Thinking("<|open|>think<|sep|>", "<|close|>think<|sep|>"), THINK)
 KIMI_THINKING = (THINK, Thinking("◁think▷", "◁/think▷", shown=True))
 GEMMA_THINKING = (Thinking("<|channel>thought\n", "<channel|>"),)
+LONGCAT_THINKING = (Thinking("<longcat_think>", "</longcat_think>"), THINK)
+M3_THINKING = (Thinking("<mm:think>", "</mm:think>"), THINK)
 SEED_THINKING = (Thinking("<seed:think>", "</seed:think>"), THINK)
 HERMES = TaggedJson(("<tool_call>",), "</tool_call>")
 LONGCAT = TaggedJson(("<longcat_tool_call>",), "</longcat_tool_call>")
@@ -51,7 +53,7 @@ STEP3 = InvokeXml(
 _FAMILIES = (
     Family("hermes", HERMES, stop_tokens=CHATML, silent_between=True),
     Family("qwen", HERMES, stop_tokens=CHATML, silent_between=True),
-    Family("longcat", LONGCAT, stop_tokens=CHATML, silent_between=True),
+    Family("longcat", LONGCAT, LONGCAT_THINKING, ("</longcat_s>", *CHATML), silent_between=True),
     Family("granite", GRANITE_LIST, stop_tokens=GRANITE, answer=RESPONSE),
     Family("granite4", HERMES, stop_tokens=GRANITE, answer=RESPONSE),
     Family("ernie45", HERMES, stop_tokens=("</s>", *CHATML), answer=RESPONSE),
@@ -78,7 +80,7 @@ _FAMILIES = (
     Family("step3p5", FunctionXml(), stop_tokens=CHATML),
     Family("seed_oss", FunctionXml("<seed:tool_call>", "</seed:tool_call>"), SEED_THINKING, ("<seed:eos>",)),
     Family("minimax_m2", InvokeXml("<minimax:tool_call>", "</minimax:tool_call>"), stop_tokens=("[e~[",)),
-    Family("minimax_m3", MiniMaxM3(), stop_tokens=("[e~[",)),
+    Family("minimax_m3", MiniMaxM3(), M3_THINKING, ("[e~[",)),
     Family("step3", STEP3, stop_tokens=CHATML),
     Family("gpt_oss", Harmony(), (), ("<|return|>", "<|call|>", "<|end|>"), stops_between=True),
     Family("gemma4", Gemma("<|tool_call>", "<tool_call|>", '<|"|>'), GEMMA_THINKING, ("<turn|>",)),
@@ -89,29 +91,33 @@ _FAMILIES = (
     ),
 )
 FAMILIES = {family.name: family for family in _FAMILIES}
+THINKING = tuple(dict.fromkeys(one for family in _FAMILIES for one in family.thinking)) + SCRATCH_PADS
+"""Every block of reasoning that a family, or a prompt, knows."""
+STOP_TOKENS = tuple(dict.fromkeys(token for family in _FAMILIES for token in family.stop_tokens))
+"""Of all families."""
 
 # The more specific first: a fine-tune before its base, a version before the line it belongs to. "" for those
 # that write in none of the forms.
 _MODELS = (
     ("hermes", r"hermes|smollm"),
     ("xlam", r"xlam"),
-    ("llama_pythonic", r"toolace|llama-?4|llama-?3\.2-[13]b"),
+    ("llama_pythonic", r"toolace|llama-?4|llama-?v?3[.p-]2[-:][13]b"),
     ("kimi_k3", r"kimi-?k3"),
     ("kimi_k2", r"kimi"),
-    ("glm47", r"glm-?(?:4\.[7-9]|[5-9])"),
-    ("glm45", r"glm-?4[.p-]?[56]"),
-    ("deepseek_v4", r"deepseek-?v4"),
-    ("deepseek_v31", r"deepseek-?v3\.(?:1|2-exp)"),
-    ("deepseek_v32", r"deepseek-?v3\.2"),
+    ("glm47", r"(?<!chat)glm-?(?:4[.p][7-9]|[5-9])"),
+    ("glm45", r"(?<!chat)glm-?4[.p-]?[56]"),
+    ("deepseek_v4", r"deepseek-?(?:chat-)?v4"),
+    ("deepseek_v31", r"deepseek-?(?:chat-)?v3[.p-](?:1|2-exp)"),
+    ("deepseek_v32", r"deepseek-?(?:chat-)?v3[.p-]2"),
     ("deepseek_v3", r"deepseek-?(?:v3|r1-0528|chat)"),
-    ("nemotron_v3", r"nemotron-?(?:3|nano-3)"),
-    ("", r"nemotron|minimax-?m1|minimax-?text"),
-    ("qwen3_coder", r"qwen-?3-coder|qwen-?3\.[5-9]|mimo-?v|nanbeige"),
+    ("nemotron_v3", r"nemotron-?(?:3|nano-3)(?!\d)"),
+    ("", r"nemotron|minimax-?m1|minimax-?text|llama-?2|code-?llama|tiny-?llama"),
+    ("qwen3_coder", r"qwen-?3-coder|qwen-?3[.p][5-9]|mimo-?v\d|nanbeige"),
     ("qwen", r"qwen|qwq|mimo"),
     ("longcat", r"longcat"),
     (
         "mistral_pre_v11",
-        r"mixtral|mistral-(?:7b|nemo|large-2407|small-2409)|ministral-\db-(?:instruct-)?2410",
+        r"mixtral|mistral[-:](?:7b|nemo)|pixtral-12b|codestral-22b|(?:mi|mini|code|pix)stral-.*(?:24\d\d|2501)",
     ),
     ("mistral", r"(?:mi|mini|magi|code|dev)stral|pixtral"),
     ("minimax_m3", r"minimax-?m3"),
@@ -144,8 +150,13 @@ def parser_for(model_name: str) -> Family | None:
     Args:
         model_name: As servers and hubs write it, such as `Qwen/Qwen3-Coder-30B-A3B-Instruct`.
     """
-    name = re.sub(r"[\s_]+", "-", model_name.casefold())
-    return next((FAMILIES.get(family) for family, pattern in _MODELS if re.search(pattern, name)), None)
+    # The last folder of a path that tells something; of a hub's two parts, the organisation does not.
+    parts = re.sub(r"[\s_]+", "-", model_name.casefold()).split("/")
+    for name in reversed(parts[1:] if len(parts) == 2 and parts[0] else parts):
+        for family, pattern in _MODELS:
+            if re.search(pattern, name):
+                return FAMILIES.get(family)
+    return None
 
 
 def family_of(name: str, variant: str = "") -> Family:

@@ -15,7 +15,15 @@ from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import CannotRender, Context, Grammar, writable
 from environments.parsers.json_value import members
 from environments.parsers.reader import Broken, Step
-from environments.parsers.tagged_values import Tags, Trimmed, TypedArguments, bare, pass_text
+from environments.parsers.tagged_values import (
+    Tags,
+    Trimmed,
+    TypedArguments,
+    bare,
+    no_call,
+    pass_text,
+    skip_call,
+)
 
 FUNCTION, END_FUNCTION = "<function=", "</function>"
 PARAMETER, END_PARAMETER = "<parameter=", "</parameter>"
@@ -35,7 +43,16 @@ class FunctionXml(Grammar):
     @property
     def _tags(self) -> Tags:
         followers = (PARAMETER, END_FUNCTION, self.closer)
-        return Tags(END_PARAMETER, followers, FUNCTION, END_FUNCTION, (self.closer, self.opener))
+        return Tags(
+            value=PARAMETER,
+            closer=END_PARAMETER,
+            followers=followers,
+            call=FUNCTION,
+            named=">",
+            argument=(PARAMETER, ">"),
+            end=END_FUNCTION,
+            between=(self.closer, self.opener),
+        )
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader = context.reader
@@ -44,9 +61,16 @@ class FunctionXml(Grammar):
             after = reader.position
             yield from reader.space()
             if not (yield from reader.starts(FUNCTION)):
-                raise Broken(f"no {FUNCTION} follows {opener}", after)
+                reader.go_to(after)
+                reason = f"no {FUNCTION} follows {opener}"
+                raise (yield from no_call(reader, self._tags, context.limits, reason))
         while True:
-            yield from self._function(context)
+            try:
+                yield from self._function(context)
+            except Broken as broken:
+                if broken.resume is None:
+                    yield from skip_call(reader, self._tags, context.limits)
+                raise
             yield from reader.space()
             if not (yield from reader.starts(FUNCTION)):
                 break

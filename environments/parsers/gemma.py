@@ -6,18 +6,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from environments.parsers.argument_types import json_of, number_text
+from environments.parsers.argument_types import TEXT, ParameterTypes, json_of, number_text
 from environments.parsers.arguments_text import quoted
 from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import CannotRender, Context, Grammar, writable
-from environments.parsers.json_value import DEEPEST, members, rewritten
-from environments.parsers.reader import LONGEST_WORD, Broken, Step
+from environments.parsers.json_value import members, rewritten
+from environments.parsers.nested import Notation, pass_nested
+from environments.parsers.reader import LONGEST_WORD, Broken, Reader, Said, Step
 from environments.parsers.tagged_values import bare
 
 _NAME = re.compile(r"[^\s{}\[\],:<]*")
 _BARE = re.compile(r"[^,{}\[\]<\n]*")
 _WORDS = ("true", "false", "null")
-_CLOSES = {"{": "}", "[": "]"}
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Gemma(Grammar):
             raise Broken("a call has no name, or no arguments", after)
         out.start_call(name)
         try:
-            yield from self._arguments(name, context)
+            yield from pass_nested(reader, _Values(self, context.types_of(name)), out.arguments)
         except Broken as broken:
-            raise Broken(broken.reason, self._swallowed(context)) from None
+            raise Broken(broken.reason, (yield from self._next_call(context))) from None
         yield from reader.space()
         closed = (yield from reader.accept(self.end)) or (yield from reader.starts(self.begin))
         if not closed and (yield from reader.peek()):
@@ -60,83 +60,33 @@ class Gemma(Grammar):
         out.finish_call()
         context.passed()
 
-    def _swallowed(self, context: Context) -> int | None:
-        """Where the next call begins in the string that reading has failed after: it was never closed."""
+    def _next_call(self, context: Context) -> Step[int | None]:
+        """Where the next call begins in the string that reading has failed after, or in a later one.
+
+        Such a string was never closed, or one before it: it holds the end of the call first. What other
+        strings hold is no call. Without such a string the reader stands after the end of the call.
+        """
         reader = context.reader
         before, closed, after = reader.between(context.begun, reader.position).rpartition(self.quote)
-        place = before.find(self.begin, before.rfind(self.quote) + 1) if closed and not after.strip() else -1
-        return context.begun + place if place > 0 else None
+        start = before.rfind(self.quote) + len(self.quote)
+        if closed and not after.strip() and (place := self._swallowed(before[start:])):
+            return context.begun + start + place
+        marks = (self.quote, self.end, self.begin, *context.limits)
+        while (mark := (yield from reader.until(marks))) == self.quote:
+            reader.at += len(mark)
+            begun = reader.position
+            yield from reader.until([self.quote])
+            if place := self._swallowed(reader.between(begun, reader.position)):
+                return begun + place
+            yield from reader.accept(self.quote)
+        if mark == self.end:
+            reader.at += len(mark)
+        return None
 
-    def _arguments(self, name: str, context: Context) -> Step[None]:
-        reader, say = context.reader, context.out.arguments
-        open_: list[str] = []
-        key = ""
-        while True:
-            sign = yield from reader.peek()
-            if sign in ("{", "[") and sign:
-                reader.at += 1
-                open_.append(sign)
-                if len(open_) > DEEPEST:
-                    raise Broken(f"a value is nested more than {DEEPEST} levels deep")
-                say(sign)
-                first = True
-            else:
-                types = context.types_of(name).of(key) if len(open_) == 1 else None
-                yield from self._scalar(types, context)
-                first = False
-            while True:
-                yield from reader.space()
-                comma = not first and (yield from reader.accept(","))
-                yield from reader.space()
-                if not comma and (yield from reader.accept(_CLOSES[open_[-1]])):
-                    say(_CLOSES[open_.pop()])
-                    first = False
-                    if not open_:
-                        return
-                    continue
-                if not (first or comma):
-                    raise Broken("a value has no comma or closing bracket where one must be")
-                if not first:
-                    say(", ")
-                if open_[-1] == "{":
-                    said = yield from self._pass_key(context)
-                    key = said if len(open_) == 1 else key
-                break
-
-    def _pass_key(self, context: Context) -> Step[str]:
-        reader = context.reader
-        if (yield from reader.accept(self.quote)):
-            parts: list[str] = []
-            yield from reader.until_closed([self.quote], parts.append, "a key is not closed")
-            reader.at += len(self.quote)
-            key = "".join(parts)
-        else:
-            key = yield from reader.word(_NAME)
-            if not key:
-                raise Broken("an argument has no name")
-        yield from reader.space()
-        if not (yield from reader.accept(":")):
-            raise Broken("an argument has no name")
-        yield from reader.space()
-        context.out.arguments(quoted(key) + ": ")
-        return key
-
-    def _scalar(self, types: frozenset[str] | None, context: Context) -> Step[None]:
-        reader, say = context.reader, context.out.arguments
-        if (yield from reader.accept(self.quote)):
-            parts: list[str] = []
-            typed = self.all_strings and types is not None and types != {"string"}
-            if not typed:
-                say('"')
-            said = parts.append if typed else lambda text: say(quoted(text)[1:-1])
-            yield from reader.until_closed([self.quote], said, "a string is not closed")
-            reader.at += len(self.quote)
-            say(json_of("".join(parts), types or frozenset()) if typed else '"')
-            return
-        word = (yield from reader.word(_BARE)).strip()
-        if not word:
-            raise Broken("an argument has no value" if (yield from reader.peek()) else "the call is cut off")
-        say(word if word in _WORDS else number_text(word) or json_of(word, types or frozenset()))
+    def _swallowed(self, text: str) -> int:
+        """Where a call begins in what seems to be a string; 0 where none does, or it is quoted there."""
+        end, begin = text.find(self.end), text.find(self.begin)
+        return begin if 0 <= end < begin else 0
 
     def render(self, calls: Sequence[ParsedCall]) -> str:
         return "".join(f"{self.begin}{self._written(call)}{self.end}" for call in calls)
@@ -160,6 +110,50 @@ class Gemma(Grammar):
         if self.quote in text:
             raise CannotRender(f"{self.quote} stands in a string")
         return f"{self.quote}{text}{self.quote}"
+
+
+@dataclass(frozen=True)
+class _Values(Notation):
+    """How arguments are written: the types of the outermost are those of the tool's parameters."""
+
+    grammar: Gemma
+    types: ParameterTypes
+    brackets = "{["
+    comma_at_end = False
+
+    def scalar(self, reader: Reader, said: Said, path: list[str]) -> Step[None]:
+        types = self.types.of(*path)
+        if (yield from reader.accept(self.grammar.quote)):
+            parts: list[str] = []
+            typed = self.grammar.all_strings and len(path) == 1 and types != {"string"}
+            if not typed:
+                said('"')
+            take = parts.append if typed else lambda text: said(quoted(text)[1:-1])
+            yield from reader.until_closed([self.grammar.quote], take, "a string is not closed")
+            reader.at += len(self.grammar.quote)
+            said(json_of("".join(parts), types) if typed else '"')
+            return
+        word = (yield from reader.word(_BARE)).strip()
+        if not word:
+            raise Broken("an argument has no value" if (yield from reader.peek()) else "the call is cut off")
+        bare = word if word in _WORDS else number_text(word)
+        said(bare if bare and types != TEXT else json_of(word, types))
+
+    def key(self, reader: Reader, said: Said) -> Step[str]:
+        if (yield from reader.accept(self.grammar.quote)):
+            parts: list[str] = []
+            yield from reader.until_closed([self.grammar.quote], parts.append, "a key is not closed")
+            reader.at += len(self.grammar.quote)
+            key = "".join(parts)
+        else:
+            key = yield from reader.word(_NAME)
+            if not key:
+                raise Broken("an argument has no name")
+        yield from reader.space()
+        yield from reader.expect(":", "an argument has no name")
+        yield from reader.space()
+        said(quoted(key) + ": ")
+        return key
 
 
 def _bare(word: str) -> str:

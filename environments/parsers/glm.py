@@ -11,13 +11,21 @@ from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import CannotRender, Context, Grammar, writable
 from environments.parsers.json_value import members
 from environments.parsers.reader import Broken, Step
-from environments.parsers.tagged_values import Tags, TypedArguments, bare, pass_text
+from environments.parsers.tagged_values import Tags, TypedArguments, bare, no_call, pass_text, skip_call
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 KEY, END_KEY, VALUE, END_VALUE = "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"
 _NAME = re.compile(r"[^\s<>{}\[\]\"']*")
 _KEY = re.compile(r"[^<\n]*")
-_TAGS = Tags(END_VALUE, (KEY, CLOSE), OPEN, CLOSE)
+_TAGS = Tags(
+    value=VALUE,
+    closer=END_VALUE,
+    followers=(KEY, CLOSE),
+    call=OPEN,
+    named="",
+    argument=(KEY, END_KEY),
+    end=CLOSE,
+)
 
 
 @dataclass(frozen=True)
@@ -32,13 +40,25 @@ class Glm(Grammar):
     def read(self, opener: str, context: Context) -> Step[None]:
         reader, out = context.reader, context.out
         reader.at += len(OPEN)
-        after = reader.position
         yield from reader.space()
         name = yield from reader.word(_NAME)
         yield from reader.space()
         if not name or not ((yield from reader.starts(KEY)) or (yield from reader.starts(CLOSE))):
-            raise Broken(f"no call follows {OPEN}", after)
+            raise (yield from no_call(reader, _TAGS, context.limits, f"no call follows {OPEN}"))
         out.start_call(name)
+        try:
+            yield from self._arguments(name, context)
+        except Broken as broken:
+            if broken.resume is None:
+                yield from skip_call(reader, _TAGS, context.limits)
+            raise
+        out.finish_call()
+        context.passed()
+
+    @staticmethod
+    def _arguments(name: str, context: Context) -> Step[None]:
+        """The arguments of a call, and what closes it."""
+        reader, out = context.reader, context.out
         writer = ArgumentsWriter(out, reader)
         arguments = TypedArguments(writer, context.types_of(name))
         while (yield from reader.accept(KEY)):
@@ -52,8 +72,6 @@ class Glm(Grammar):
         # A text that ends here was cut off: more arguments may have been meant.
         yield from reader.expect(CLOSE, f"something else than an argument or {CLOSE} stands in a call")
         writer.end()
-        out.finish_call()
-        context.passed()
 
     def render(self, calls: Sequence[ParsedCall]) -> str:
         return "\n".join(self._written(call) for call in calls)

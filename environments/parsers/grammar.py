@@ -39,6 +39,8 @@ class Context:
     out: Output
     tools: Mapping[str, ParameterTypes]
     """Each offered tool, by name; empty where no tools were given."""
+    limits: Sequence[str] = ()
+    """What ends a broken call, whatever its grammar: tags of reasoning, tokens that stop."""
     begun: int = 0
     """Where the call being read begins: from here its text becomes content, if it is none."""
     in_text: bool = False

@@ -61,7 +61,10 @@ class Harmony(Grammar):
         if called and channel in ("commentary", "analysis") and not foreign:
             yield from self._call(recipient.removeprefix(FUNCTIONS), context)
         elif recipient or foreign or channel not in ("analysis", "final", "commentary"):
-            yield from reader.until((*ENDS, *NEXT))
+            # In what is sent to others, marks may be quoted.
+            if recipient:
+                yield from self._pass_json(context)
+            yield from reader.until((*ENDS, START))
             yield from reader.accept_any(ENDS)
             raise Broken("a message is no call, and not to the reader", quiet=True)
         else:
@@ -93,6 +96,17 @@ class Harmony(Grammar):
         return header
 
     @staticmethod
+    def _pass_json(context: Context) -> Step[None]:
+        """Passes the JSON that comes next, if there is some."""
+        reader = context.reader
+        yield from reader.space()
+        start = reader.position
+        try:
+            yield from pass_value(reader)
+        except Broken:
+            reader.go_to(start)
+
+    @staticmethod
     def _call(name: str, context: Context) -> Step[None]:
         reader, out = context.reader, context.out
         yield from reader.space()
@@ -107,7 +121,7 @@ class Harmony(Grammar):
             if not (closed or (yield from reader.starts(START)) or (yield from reader.starts(CHANNEL))):
                 raise Broken("something follows the JSON of a call")
         except Broken as broken:
-            yield from skip_json(reader, start, (*ENDS, *NEXT))
+            yield from skip_json(reader, start, (*ENDS, *NEXT, *context.limits))
             yield from reader.accept_any(ENDS)
             raise Broken(broken.reason) from None
         out.finish_call()

@@ -12,7 +12,7 @@ from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context, Grammar, writable
 from environments.parsers.json_value import members, pass_value
 from environments.parsers.reader import Broken, Step
-from environments.parsers.tagged_values import Tags, TypedArguments, bare, pass_text
+from environments.parsers.tagged_values import Tags, TypedArguments, bare, no_call, pass_text, skip_call
 
 _ATTRIBUTE = re.compile(r"[^\"'<>\n]*")
 _UNQUOTED = re.compile(r"[^\s\"'<>/]*")
@@ -49,24 +49,37 @@ class InvokeXml(Grammar):
     def _tags(self) -> Tags:
         begin, end, close = self._names
         between = (self.begin, self.end, self.call_begin, self.call_end)
-        return Tags(end, (begin, close), self.openers[-1], close, tuple(filter(None, between)))
+        return Tags(
+            value=begin,
+            closer=end,
+            followers=(begin, close),
+            call=self.openers[-1],
+            named=">",
+            argument=(begin, ">"),
+            end=close,
+            between=tuple(filter(None, between)),
+        )
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader = context.reader
         invoke, found = self.openers[-1], 0
         if opener != invoke:
             reader.at += len(opener)
-        after = reader.position
         while True:
             yield from reader.space()
             if self.call_begin and (yield from reader.accept(self.call_begin)):
                 yield from reader.space()
             if not (yield from reader.accept(invoke)):
                 break
-            yield from self._call(context)
+            try:
+                yield from self._call(context)
+            except Broken as broken:
+                if broken.resume is None:
+                    yield from skip_call(reader, self._tags, context.limits)
+                raise
             found += 1
         if not found:
-            raise Broken(f"no call follows {opener}", after)
+            raise (yield from no_call(reader, self._tags, context.limits, f"no call follows {opener}"))
         if (yield from reader.accept(self.end)):
             context.passed()
         reader.go_to(context.begun)
@@ -114,7 +127,7 @@ class InvokeXml(Grammar):
                     context.out.tell(reader.position, f'string="{is_string}" is neither true nor false')
                 yield from reader.space()
             elif self.typed:
-                types = ANY
+                types = context.types_of(name).of(key) or ANY
             yield from reader.expect(">", "a parameter's tag is not closed")
             yield from pass_text(reader, self._tags, arguments.begin(key, types))
             arguments.end()

@@ -11,7 +11,7 @@ from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context, Grammar, writable
 from environments.parsers.json_value import members
 from environments.parsers.reader import Broken, Step
-from environments.parsers.tagged_values import TypedArguments, bare
+from environments.parsers.tagged_values import Tags, TypedArguments, bare, no_call, pass_text, skip_call
 
 OPEN, CLOSE, SEPARATOR = "<|open|>", "<|close|>", "<|sep|>"
 TOOLS, RESPONSE = (f"{OPEN}{name}{SEPARATOR}" for name in ("tools", "response"))
@@ -25,12 +25,18 @@ def _end(name: str) -> str:
     return f"{CLOSE}{name}{SEPARATOR}"
 
 
-END = _end("argument")
-_NOT_IN_A_VALUE = (END, _end("call"), f"{OPEN}argument ", f"{OPEN}call ")
-
-
-def _holds(text: str) -> bool:
-    return not any(mark in text for mark in _NOT_IN_A_VALUE)
+CALL, ARGUMENT = f"{OPEN}call ", f"{OPEN}argument "
+_TAGS = Tags(
+    value=ARGUMENT,
+    closer=_end("argument"),
+    followers=(ARGUMENT, _end("call")),
+    call=CALL,
+    named=SEPARATOR,
+    argument=(ARGUMENT, SEPARATOR),
+    end=_end("call"),
+    between=(_end("tools"), TOOLS),
+    never=(ARGUMENT,),
+)
 
 
 class KimiK3(Grammar):
@@ -41,13 +47,13 @@ class KimiK3(Grammar):
         reader.at += len(opener)
         if opener == RESPONSE:
             context.passed()
-            yield from reader.until([_end("response")], context.say_content)
+            yield from reader.until([_end("response"), *context.limits], context.say_content)
             yield from reader.accept(_end("response"))
             return
-        after, found = reader.position, False
+        found = False
         while True:
             yield from reader.space()
-            if not (yield from reader.starts(f"{OPEN}call ")):
+            if not (yield from reader.starts(CALL)):
                 break
             if found:
                 context.passed()
@@ -55,18 +61,19 @@ class KimiK3(Grammar):
             try:
                 yield from self._call(context)
             except Broken as broken:
-                yield from reader.until((f"{OPEN}call ", _end("call"), _end("tools")))
-                yield from reader.accept(_end("call"))
+                if broken.resume is None:
+                    yield from skip_call(reader, _TAGS, context.limits)
                 context.give_up(broken)
         if not found:
-            raise Broken("a section of calls without a call", after)
+            reason = "a section of calls without a call"
+            raise (yield from no_call(reader, _TAGS, context.limits, reason))
         if (yield from reader.accept(_end("tools"))):
             context.passed()
         reader.go_to(context.begun)
 
     def _call(self, context: Context) -> Step[None]:
         reader, out = context.reader, context.out
-        reader.at += len(f"{OPEN}call ")
+        reader.at += len(CALL)
         name = (yield from self._attributes(context, ("tool", "index"))).get("tool", "")
         if not name:
             raise Broken("a call names no tool")
@@ -77,15 +84,13 @@ class KimiK3(Grammar):
             yield from reader.space()
             if (yield from reader.accept(_end("call"))):
                 break
-            yield from reader.expect(f"{OPEN}argument ", "something else than an argument stands in a call")
+            yield from reader.expect(ARGUMENT, "something else than an argument stands in a call")
             given = yield from self._attributes(context, ("key", "type"))
             if "key" not in given:
                 raise Broken("an argument has no key")
             types = TEXT if given.get("type", "string") == "string" else ANY - TEXT
             said = arguments.begin(given["key"], types)
-            if (yield from reader.until_closed(_NOT_IN_A_VALUE, said, "an argument is not closed")) != END:
-                raise Broken("an argument is not closed")
-            reader.at += len(END)
+            yield from pass_text(reader, _TAGS, said)
             arguments.end()
         writer.end()
         out.finish_call()
@@ -122,8 +127,9 @@ class KimiK3(Grammar):
     def _written(number: int, call: ParsedCall) -> str:
         parts = [f'{OPEN}call tool="{_attribute(call.name)}" index="{number}"{SEPARATOR}']
         for key, value in members(call.arguments):
-            kind, text = _KINDS.get(value[0], "number"), bare(value, _holds)
-            parts.append(f'{OPEN}argument key="{_attribute(key)}" type="{kind}"{SEPARATOR}{text}{END}')
+            kind, text = _KINDS.get(value[0], "number"), bare(value, _TAGS.hold)
+            tag = f'{ARGUMENT}key="{_attribute(key)}" type="{kind}"{SEPARATOR}'
+            parts.append(f"{tag}{text}{_TAGS.closer}")
         return "".join([*parts, _end("call")])
 
 

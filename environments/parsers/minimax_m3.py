@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from environments.parsers.argument_types import ANY, json_of
+from environments.parsers.argument_types import ANY, ParameterTypes, json_of
 from environments.parsers.arguments_text import ArgumentsWriter, quoted
 from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context, Grammar, writable
@@ -37,13 +37,29 @@ class MiniMaxM3(Grammar):
             yield from reader.space()
             if not (yield from reader.accept(INVOKE)):
                 break
-            yield from self._call(context)
+            try:
+                yield from self._call(context)
+            except Broken:
+                yield from self._skip(context)
+                raise
             found = True
         if not found:
             raise Broken("no call follows the opening tag", after)
         if (yield from reader.accept(CLOSE)):
             context.passed()
         reader.go_to(context.begun)
+
+    @staticmethod
+    def _skip(context: Context) -> Step[None]:
+        """From where a call has failed to after its end; the calls in its values are none."""
+        reader, depth = context.reader, 1
+        while (mark := (yield from reader.until((INVOKE, END_INVOKE, CLOSE, *context.limits)))) and depth:
+            if mark not in (INVOKE, END_INVOKE):
+                return
+            reader.at += len(mark)
+            depth += 1 if mark == INVOKE else -1
+            if not depth:
+                return
 
     def _call(self, context: Context) -> Step[None]:
         reader, out = context.reader, context.out
@@ -61,13 +77,13 @@ class MiniMaxM3(Grammar):
             key = yield from reader.word(_KEY)
             yield from reader.expect(">", "an argument's tag is not closed")
             writer.key(key)
-            types = context.types_of(name).of(key)
-            writer.value((yield from self._value(key, types, context)))
+            writer.value((yield from self._value(key, context.types_of(name), context)))
         writer.end()
         out.finish_call()
         context.passed()
 
-    def _value(self, key: str, types: frozenset[str], context: Context) -> Step[str]:
+    @staticmethod
+    def _value(key: str, types: ParameterTypes, context: Context) -> Step[str]:
         """The value of an argument as JSON; passes its closing tag. Nothing recurses."""
         reader = context.reader
         levels: list[_Level] = [_Level(key)]
@@ -85,7 +101,7 @@ class MiniMaxM3(Grammar):
             elif name != level.name:
                 raise Broken("tags in a value are not closed in order")
             else:
-                text = level.json(types if len(levels) == 1 else None)
+                text = level.json(types.of(*(level.name for level in levels)), outermost=len(levels) == 1)
                 levels.pop()
                 if not levels:
                     return text
@@ -108,11 +124,13 @@ class _Level:
         self.text: list[str] = []
         self.members: list[tuple[str, str]] = []
 
-    def json(self, types: frozenset[str] | None) -> str:
-        """What it holds. `types` None: the schema does not reach here, and what is JSON counts as that."""
+    def json(self, types: frozenset[str], outermost: bool) -> str:
+        """What it holds. Further inside, where the schema says nothing, what is JSON counts as that."""
         text = "".join(self.text)
+        if not self.members and not text.strip() and len(types & {"array", "object"}) == len(types) == 1:
+            return "[]" if "array" in types else "{}"
         if not self.members:
-            return json_of(text, ANY - {"object", "array"} if types is None else types)
+            return json_of(text, types if types or outermost else ANY - {"object", "array"})
         if text.strip():
             raise Broken("text stands between the tags of a value")
         if all(name == "item" for name, _ in self.members):

@@ -15,7 +15,7 @@ from environments.parsers.grammar import Context, Grammar, writable
 from environments.parsers.json_calls import list_text, read_calls
 from environments.parsers.json_value import pass_value
 from environments.parsers.reader import Broken, Step
-from environments.parsers.recovery import skip_json
+from environments.parsers.recovery import skip_json, skip_object
 
 MARK, ARGS, CALL_ID = "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"
 _NAME = re.compile(r"[\w.:/-]*")
@@ -37,7 +37,7 @@ class Mistral(Grammar):
         after = reader.position
         yield from reader.space()
         if (yield from reader.peek()) in ("[", "{"):
-            yield from read_calls(context, (MARK,))
+            yield from read_calls(context, (MARK, *context.limits))
         else:
             yield from self._named_call(context, after)
         context.passed()
@@ -53,13 +53,17 @@ class Mistral(Grammar):
         yield from reader.accept(ARGS)
         yield from reader.space()
         if not name or (yield from reader.peek()) != "{":
-            raise Broken(f"no name with arguments follows {MARK}", after)
+            reader.go_to(after)
+            # What JSON on the same line quotes is no call.
+            if (yield from reader.until((MARK, "{", "\n", *context.limits))) == "{":
+                yield from skip_object(reader, reader.position, (MARK, *context.limits))
+            raise Broken(f"no name with arguments follows {MARK}")
         out.start_call(name, call_id)
         start = reader.position
         try:
             yield from pass_value(reader, out.arguments)
         except Broken:
-            yield from skip_json(reader, start, (MARK,))
+            yield from skip_json(reader, start, (MARK, *context.limits))
             raise
         out.finish_call()
 

@@ -12,7 +12,13 @@ Tools = Iterable[Mapping[str, Any] | str]
 
 
 def offered(tools: Tools | None) -> dict[str, ParameterTypes]:
-    """The types of the parameters of each tool, by name; what is no definition is left out."""
+    """The types of the parameters of each tool, by name; what is no definition is left out.
+
+    Raises:
+        TypeError: They are no list.
+    """
+    if tools is not None and (isinstance(tools, str) or not isinstance(tools, Iterable)):
+        raise TypeError(f"tools must be a list of definitions or names, not {type(tools).__name__}")
     found: dict[str, ParameterTypes] = {}
     for tool in tools or ():
         if isinstance(tool, str):

@@ -70,7 +70,10 @@ class StreamParser:
         self._family = family
         self._reader = Reader()
         self._out = Output(family.silent_between)
-        self._context = Context(self._reader, self._out, offered(tools))
+        blocks = (one.opener for one in (*family.thinking, *SCRATCH_PADS))
+        self._context = Context(
+            self._reader, self._out, offered(tools), limits=(*blocks, *family.stop_tokens)
+        )
         self._steps = self._turn(in_reasoning)
         self._told = 0
         next(self._steps, None)
@@ -110,7 +113,7 @@ class StreamParser:
     def _turn(self, in_reasoning: bool) -> Step[None]:
         reader, family = self._reader, self._family
         blocks = {one.opener: one for one in (*family.thinking, *SCRATCH_PADS)}
-        closers = {one.closer for one in family.thinking if not one.shown}
+        closers = {one.closer: one for one in family.thinking}
         answer, end_of_answer = family.answer or ("", "")
         marks = [*blocks, *closers, *family.stop_tokens, *family.grammar.openers, *(family.answer or ())]
         seen_block, mentioned, in_answer = in_reasoning and bool(family.thinking), False, False
@@ -129,7 +132,7 @@ class StreamParser:
                 yield from self._block(blocks[mark])
             elif mark in closers and not seen_block and (yield from self._ends_reasoning(mark, mentioned)):
                 seen_block = after_block = True
-                self._all_was_reasoning(mark)
+                self._all_was_reasoning(closers[mark])
             elif mark in family.stop_tokens:
                 after_block = False
                 yield from self._stop_token(mark)
@@ -156,11 +159,14 @@ class StreamParser:
         # Calls before a closing tag are drafts, wherever it stands.
         return bool(self._out.calls) or (yield from closes(self._reader, closer, mentioned))
 
-    def _all_was_reasoning(self, closer: str) -> None:
+    def _all_was_reasoning(self, block: Thinking) -> None:
         reader, out = self._reader, self._out
         out.restart()
-        out.reasoning(reader.between(0, reader.position))
-        reader.at += len(closer)
+        reader.at += len(block.closer)
+        if block.shown:
+            out.content(reader.between(0, reader.position))
+        else:
+            out.reasoning(reader.between(0, reader.position - len(block.closer)))
 
     def _stop_token(self, token: str) -> Step[None]:
         """Drops the token at the end of the text; elsewhere it is content, and so is all that follows it."""
@@ -212,6 +218,8 @@ class StreamParser:
 
 
 def _strict(call: ParsedCall) -> ParsedCall:
+    if not isinstance(call.name, str) or not isinstance(call.arguments, str):
+        raise CannotRender("the name and the arguments of a call are text")
     arguments = strict_json(call.arguments.strip())
     if not arguments or not arguments.startswith("{"):
         raise CannotRender(f"the arguments of {call.name!r} are no JSON object")

@@ -11,7 +11,8 @@ import re
 from environments.parsers.argument_types import number_text
 from environments.parsers.arguments_text import quoted
 from environments.parsers.grammar import writable
-from environments.parsers.json_value import DEEPEST, rewritten
+from environments.parsers.json_value import rewritten
+from environments.parsers.nested import Notation, pass_nested
 from environments.parsers.reader import Broken, Reader, Said, Step
 
 _WORD = re.compile(r"[A-Za-z_]*")
@@ -32,9 +33,29 @@ _CONSTANTS = {
     "null": "null",
 }
 _PYTHON = {"true": "True", "false": "False", "null": "None"}
-_CLOSES = {"[": "]", "(": ")", "{": "}"}
 LONGEST_NUMBER = 1000
 """Characters."""
+
+
+class _Python(Notation):
+    brackets = "[({"
+    comma_at_end = True
+
+    def scalar(self, reader: Reader, said: Said, path: list[str]) -> Step[None]:
+        yield from _scalar(reader, said)
+
+    def key(self, reader: Reader, said: Said) -> Step[str]:
+        if (yield from reader.peek()) not in ("'", '"'):
+            raise Broken("a dict has a key that is no string")
+        yield from _scalar(reader, said)
+        yield from reader.space()
+        yield from reader.expect(":", "a dict has no colon after a key")
+        said(": ")
+        yield from reader.space()
+        return ""
+
+
+_NOTATION = _Python()
 
 
 def pass_literal(reader: Reader, said: Said) -> Step[None]:
@@ -43,70 +64,7 @@ def pass_literal(reader: Reader, said: Said) -> Step[None]:
     Raises:
         Broken: It is none, or the text ends in it.
     """
-    open_: list[_Open] = []
-    while True:
-        sign = yield from reader.peek()
-        if sign in ("[", "(", "{"):
-            reader.at += 1
-            if len(open_) == DEEPEST:
-                raise Broken(f"a value is nested more than {DEEPEST} levels deep")
-            open_.append(_Open(sign, said))
-            said = open_[-1].said
-            first = True
-        else:
-            yield from _scalar(reader, said)
-            if not open_:
-                return
-            first = False
-        while open_:
-            yield from reader.space()
-            comma = not first and (yield from reader.accept(","))
-            if comma:
-                said = open_[-1].take_comma()
-            yield from reader.space()
-            if (yield from reader.accept(_CLOSES[open_[-1].sign])):
-                said = open_.pop().close(empty=first)
-                first = False
-                if not open_:
-                    return
-                continue
-            if not (first or comma):
-                raise Broken("a value has no comma or closing bracket where one must be")
-            if not first:
-                said(", ")
-            if open_[-1].sign == "{":
-                yield from _key(reader, said)
-            break
-
-
-class _Open:
-    """An open bracket. What is in parentheses waits for the comma that makes it a tuple."""
-
-    def __init__(self, sign: str, outer: Said) -> None:
-        self.sign, self.said = sign, outer
-        self._outer = outer
-        self._held: list[str] = []
-        if sign == "(":
-            self.said = self._held.append
-        else:
-            outer(sign)
-
-    def take_comma(self) -> Said:
-        """What takes the next value."""
-        if self.sign == "(" and self.said != self._outer:
-            self._outer("[" + "".join(self._held))
-            self.said = self._outer
-        return self.said
-
-    def close(self, empty: bool) -> Said:
-        """What takes what comes after it."""
-        if self.sign != "(":
-            self._outer(_CLOSES[self.sign])
-        elif self.said == self._outer:
-            self._outer("]")
-        else:
-            self._outer("[]" if empty else "".join(self._held))
-        return self._outer
+    yield from pass_nested(reader, _NOTATION, said)
 
 
 def literal(value: str) -> str:
@@ -118,16 +76,6 @@ def literal(value: str) -> str:
     return rewritten(
         value, repr, repr, lambda word: _PYTHON.get(word) or writable(word, _NUMBER, LONGEST_NUMBER)
     )
-
-
-def _key(reader: Reader, said: Said) -> Step[None]:
-    if (yield from reader.peek()) not in ("'", '"'):
-        raise Broken("a dict has a key that is no string")
-    yield from _scalar(reader, said)
-    yield from reader.space()
-    yield from reader.expect(":", "a dict has no colon after a key")
-    said(": ")
-    yield from reader.space()
 
 
 def _scalar(reader: Reader, said: Said) -> Step[None]:

@@ -13,7 +13,7 @@ from environments.parsers.json_value import members
 from environments.parsers.output import Output
 from environments.parsers.python_literal import literal, pass_literal
 from environments.parsers.reader import Broken, Step
-from environments.parsers.recovery import skip_python_call
+from environments.parsers.recovery import skip_json, skip_python_call, skip_quoted_list
 
 _NAME = re.compile(r"[\w.-]*")
 _KEY = re.compile(r"\w*")
@@ -32,7 +32,7 @@ class Pythonic(Grammar):
     closer: str
     brackets: bool = True
     bare: bool = False
-    noise = re.compile(r"\[+(?=\[)|\[(?=\s*+(?:[^\s\[\w.-]|[\w.-]{1,256}+[^\w.(-]))")
+    noise = re.compile(r"\[+(?=\[)|\[(?=\s*+(?:[^\s\[\w.'\"-]|[\w.-]{1,256}+[^\w.(-]))")
 
     @property
     def openers(self) -> Sequence[str]:
@@ -45,9 +45,13 @@ class Pythonic(Grammar):
         if marked:
             reader.at += len(opener)
             yield from reader.space()
-        if self.brackets:
-            yield from reader.expect("[", f"no list of calls follows {opener}")
-            yield from reader.space()
+        if self.brackets and not (yield from reader.accept("[")):
+            yield from skip_json(reader, reader.position, (self.opener, self.closer, *context.limits))
+            raise Broken(f"no list of calls follows {opener}")
+        yield from reader.space()
+        if not marked and (yield from reader.peek()) in ("'", '"'):
+            yield from skip_quoted_list(reader, context.begun)
+            raise Broken("a list of texts is no list of calls", quiet=True)
         yield from self._calls(context, offered=context.in_text and not marked)
         yield from reader.space()
         if (yield from reader.accept(self.closer)):
@@ -59,6 +63,7 @@ class Pythonic(Grammar):
         reader, found = context.reader, False
         last: Broken | None = None
         ends = (",", "]") if self.brackets else ("\n",)
+        marks = (self.closer, *context.limits)
         while True:
             start = reader.position
             try:
@@ -68,14 +73,14 @@ class Pythonic(Grammar):
                 if broken.quiet and not found:
                     raise
                 last = Broken(broken.reason)
-                if not (yield from skip_python_call(reader, start, self.closer, ends)):
+                if not (yield from skip_python_call(reader, start, marks, ends)):
                     raise last from None
                 yield from reader.space()
             if self.brackets:
                 if (yield from reader.accept("]")):
                     break
                 if not (yield from reader.accept(",")):
-                    yield from reader.until([self.closer])  # what is quoted there is none
+                    yield from reader.until(marks)  # what is quoted there is none
                     raise last or Broken("the list of calls has no comma or bracket after a call")
                 yield from reader.space()
             elif (yield from reader.starts(self.closer)) or not (yield from reader.peek()):

@@ -1,8 +1,8 @@
 """Where reading goes on after JSON or Python that is broken.
 
 What is quoted in a broken call is none: strings are passed as a whole, from where the call begins. But a
-string that holds a mark, or the beginning of the next call, and has nothing after it that may follow one, is
-most likely none: a quote is missing, or one too many.
+string that holds the end of an object and then a mark, and has nothing after it that may follow one, is most
+likely none: a quote is missing, or one too many.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ LONGEST_BETWEEN = 2000
 """Characters between two strings that are looked at again: so the time stays linear."""
 _QUOTE = re.compile("[\"']")
 _NEXT_OBJECT = re.compile(r"\}\s*,\s*(?=\{\s*\Z)")
+_ANOTHER_OBJECT = re.compile(r"\}[\s;]*(?=\{\s*\Z)")
 
 
 def skip_json(reader: Reader, start: int, marks: Sequence[str]) -> Step[None]:
@@ -23,9 +24,9 @@ def skip_json(reader: Reader, start: int, marks: Sequence[str]) -> Step[None]:
     if not (yield from reader.peek()):
         return
     begun, text = _last_string(reader, start)
-    places = [place for place in map(text.find, marks) if place >= 0]
-    if places:
-        reader.go_to(begun + min(places))
+    place = _swallowed(text, marks)
+    if place is not None and (yield from reader.peek()) != '"':
+        reader.go_to(begun + place)
     else:
         yield from _skip(reader, start, _quotes(reader, start), marks)
 
@@ -45,7 +46,7 @@ def skip_member(reader: Reader, start: int, marks: Sequence[str]) -> Step[bool]:
     if next_object := _NEXT_OBJECT.search(text):
         reader.go_to(begun + next_object.end())
         return True
-    if any(mark in text for mark in marks):
+    if _swallowed(text, marks) is not None:
         yield from skip_json(reader, start, marks)
         return False
     if not (yield from _skip(reader, start, _quotes(reader, start), marks, "{}", (",", "]"))):
@@ -54,18 +55,29 @@ def skip_member(reader: Reader, start: int, marks: Sequence[str]) -> Step[bool]:
     return (yield from reader.peek()) in ("]", ",", "{")
 
 
-def skip_object(reader: Reader, start: int) -> Step[None]:
-    """Passes the object that begins at `start`, by its braces; where they do not match, all of the text."""
-    yield from _skip(reader, start, ['"'], (), "{}")
+def skip_object(reader: Reader, start: int, marks: Sequence[str]) -> Step[None]:
+    """Passes the object that begins at `start`, by its braces; where they do not match, up to one of `marks`.
+
+    Where the next one begins in what seems to be a string, or because a brace is missing, it goes there.
+    """
+    failed = reader.position
+    if (yield from reader.peek()) == "{" and reader.between(start, failed).rstrip().endswith("}"):
+        return
+    yield from _skip(reader, start, _quotes(reader, start), marks, "{}")
 
 
-def skip_python_call(reader: Reader, start: int, closer: str, ends: Sequence[str]) -> Step[bool]:
+def skip_python_call(reader: Reader, start: int, marks: Sequence[str], ends: Sequence[str]) -> Step[bool]:
     """Passes the call that begins at `start`, by its parentheses, or up to one of `ends` before them.
 
     Returns:
-        False if `closer` comes first, or the end of the text: the reader stands there.
+        False if one of `marks` comes first, or the end of the text: the reader stands there.
     """
-    return (yield from _skip(reader, start, ["'''", '"""', "'", '"'], (closer,), "()", ends))
+    return (yield from _skip(reader, start, ["'''", '"""', "'", '"'], marks, "()", ends))
+
+
+def skip_quoted_list(reader: Reader, start: int) -> Step[None]:
+    """Passes the list that begins at `start`, by its brackets; where they do not match, all of the text."""
+    yield from _skip(reader, start, ["'", '"'], (), "[]")
 
 
 def _skip(
@@ -90,8 +102,7 @@ def _skip(
         if found in quotes:
             begun = reader.position
             yield from _pass_quoted(reader, found)
-            if (yield from _is_no_string(reader, begun, marks)):
-                yield from reader.until(marks)
+            if (yield from _is_no_string(reader, begun, found, marks, pair == "{}")):
                 return False
         elif found in pair:
             depth += 1 if found == pair[0] else -1
@@ -100,17 +111,36 @@ def _skip(
     return False
 
 
-def _is_no_string(reader: Reader, start: int, marks: Sequence[str]) -> Step[bool]:
-    """Whether what was passed since `start` as a string is what stands between two; goes back there then."""
+def _is_no_string(reader: Reader, start: int, quote: str, marks: Sequence[str], objects: bool) -> Step[bool]:
+    """Whether what was passed as a string since `start` is what stands between two; goes to what it holds.
+
+    Args:
+        objects: Another object may follow without a mark.
+    """
     end = reader.position
-    if end - start > LONGEST_BETWEEN or not any(mark in reader.between(start, end) for mark in marks):
+    if end - start > LONGEST_BETWEEN:
+        return False
+    text = reader.between(start, end)
+    place = _swallowed(text, marks)
+    if objects and (next_object := _ANOTHER_OBJECT.search(text.removesuffix(quote))):
+        place = min(next_object.end(), len(text) if place is None else place)
+    if place is None:
         return False
     yield from reader.space()
-    if (yield from reader.peek()) in ("", *",:)}]"):
+    after = yield from reader.peek()
+    closed = text.endswith(quote)
+    if (closed and after in ("", *'",:)}]')) or (not closed and quote == '"'):
         reader.go_to(end)
         return False
-    reader.go_to(start)
+    reader.go_to(start + place)
     return True
+
+
+def _swallowed(text: str, marks: Sequence[str]) -> int | None:
+    """Where one of `marks` stands in what seems to be a string, after the end of an object."""
+    end = text.find("}")
+    places = [place for mark in marks if end >= 0 and (place := text.find(mark, end)) >= 0]
+    return min(places, default=None)
 
 
 def _pass_quoted(reader: Reader, quote: str) -> Step[None]:
@@ -136,7 +166,9 @@ def _last_string(reader: Reader, start: int) -> tuple[int, str]:
     quote = len(text) - 1
     while quote > 0:
         quote = text.rfind('"', 0, quote)
-        before = text[:quote]
-        if quote < 0 or (len(before) - len(before.rstrip("\\"))) % 2 == 0:
+        first = quote
+        while first > 0 and text[first - 1] == "\\":
+            first -= 1
+        if (quote - first) % 2 == 0:
             break
     return (start + quote + 1, text[quote + 1 : -1]) if quote >= 0 else (start, "")

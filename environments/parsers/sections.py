@@ -55,7 +55,9 @@ class Section(Grammar):
                 good = True
             except Broken as broken:
                 if broken.resume is None:
-                    yield from skip_json(reader, start, (self.call_begin, self.call_end, *ends))
+                    yield from skip_json(
+                        reader, start, (self.call_begin, self.call_end, *ends, *context.limits)
+                    )
                     yield from reader.accept(self.call_end)
                 context.give_up(broken)
         if (yield from reader.accept_any(ends)):

@@ -9,7 +9,6 @@ from environments.parsers.base import ParsedCall
 from environments.parsers.grammar import Context, Grammar
 from environments.parsers.json_calls import call_text, list_text, read_calls
 from environments.parsers.reader import Broken, Step
-from environments.parsers.recovery import skip_json
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class TaggedJson(Grammar):
 
     def read(self, opener: str, context: Context) -> Step[None]:
         reader, closers = context.reader, [mark for mark in (self.closer, self.may_close) if mark]
-        marks = [*self.marks, *closers]
+        marks = [*self.marks, *closers, *context.limits]
         reader.at += len(opener)
         yield from reader.space()
         if self.second:
@@ -72,7 +71,7 @@ class TaggedJson(Grammar):
         for opener in self.marks:
             if (yield from reader.starts(opener)):
                 return
-        yield from skip_json(reader, reader.position, marks)
+        yield from reader.until(marks)
         raise Broken(f"something else than {self.closer} follows the call")
 
     def render(self, calls: Sequence[ParsedCall]) -> str:

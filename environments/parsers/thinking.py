@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from environments.parsers.reader import Reader, Step
 
 QUOTES = tuple("`'\"(")
+LONGEST_INDENT = 80
+"""Characters."""
+_ENDS_OF_SENTENCES = (".", ":", "!", "?")
 _BEFORE_A_MENTION = (" ", "\t", *QUOTES)
 """What stands before a closing tag that is only spoken of."""
 
@@ -20,14 +23,29 @@ class Thinking:
 
 
 THINK = Thinking("<think>", "</think>")
-_PADS = ("scratch_pad", "scratchpad", "REASONING_SCRATCHPAD", "thinking", "reasoning", "reflection")
+_PADS = (
+    "scratch_pad",
+    "scratchpad",
+    "REASONING_SCRATCHPAD",
+    "thinking",
+    "reasoning",
+    "reflection",
+    "thought",
+    "thoughts",
+)
 SCRATCH_PADS = tuple(Thinking(f"<{name}>", f"</{name}>", shown=True) for name in _PADS)
 """What a prompt may have asked any model for."""
 
 
 def line_begins(reader: Reader) -> bool:
-    """Whether the reader stands at the beginning of a line."""
-    return before(reader) in ("", "\n")
+    """Whether only white space stands before the reader in its line."""
+    return not line_before(reader).strip()
+
+
+def line_before(reader: Reader) -> str:
+    """The line up to the reader, or its end."""
+    position = reader.position
+    return reader.between(max(0, position - LONGEST_INDENT), position).rpartition("\n")[2]
 
 
 def before(reader: Reader) -> str:
@@ -39,13 +57,15 @@ def before(reader: Reader) -> str:
 def opens(reader: Reader, block: Thinking) -> Step[bool]:
     """Whether the opening tag here, in the middle of a line, opens a block.
 
-    Of its own tag a model speaks in quotes or between spaces; a draft follows right after it. That of a
-    scratch pad opens one at the beginning of a line only.
+    A model speaks of a tag in quotes or between spaces; a draft follows right after it, or
+    a sentence ends before it.
     """
     if line_begins(reader):
         return True
-    if block.shown or before(reader) in QUOTES:
+    if before(reader) in QUOTES:
         return False
+    if line_before(reader).rstrip().endswith(_ENDS_OF_SENTENCES):
+        return True
     yield from reader.need(len(block.opener) + 1)
     after = reader.text[reader.at + len(block.opener) :][:1]
     return after.isalnum() or after in ("\n", "<")

@@ -14,7 +14,9 @@ _OF_UNKNOWN = (
     r"[A-Za-z]\s*(?:[<>≤≥≠]|\\[lgn]eq?|!=|is\s+(?:even|odd|positive|negative|non-?\w+|zero|prime|less|greater)\b)"
 )
 _AFTER = re.compile(
-    rf"[^.;!?\n\d]{{0,60}}?\bunless\b|[^.;!?\n\d]{{0,40}}?{_OF_UNKNOWN}"
+    r"\s*(?:[A-Za-z$%]{1,15}\s)?(?:otherwise|in (?:all|the) other cases?)\b(?!\s\w+ed\b|\s(?:said|known))"
+    r"|[\s,(]{1,3}[a-z]\s*[<>≤≥≠]=?\s*-?\d|[^.\n\d]{0,20}\b(?:first|one) case\b[^.\n]{0,40}\d"
+    rf"|[^.;!?\n\d]{{0,60}}?\bunless\b|[^.;!?\n\d]{{0,40}}?{_OF_UNKNOWN}"
     rf"|[^.;!?\n\d]{{0,60}}?{_IF}[^.!?\n=]{{0,60}}?\d[^.!?\n\d]{{0,30}}?{_IF}"
     rf"|[^.!?\n]{{0,80}}?[,;]?\s*{_ELSE}[^.!?\n]{{0,50}}?\d",
     re.I,

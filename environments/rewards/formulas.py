@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 
 _AFTER = re.compile(
-    r"\s*(?:\^|\\[A-Za-z]|[π√∞]|(?:pi|squared|cubed|factorial)\b)|\)?\s?\((?:\d|[A-Za-z]\s*[-+*/)])"
+    r"\s*(?:‰|per (?:thousand|mille)\b|[个天年月点米斤元]半)"
+    r"|\s*(?:\^|\\[A-Za-z]|[π√∞]|(?:pi|squared|cubed|factorial)\b)|\)?\s?\((?:\d|[A-Za-z]\s*[-+*/)])"
     r"|\s*[-+*/×÷]\s*(?![mgshdlL]\b|[aAI]\s+[a-z])[A-Za-z](?![A-Za-z])"
     r"|\s+(?:times|divided by|mod|over)\s+\S*\d|\s+(?:plus|minus)\s[^.,;\n]{0,30}?\d"
 )
 _BEFORE = re.compile(
-    r"(?:\\[A-Za-z]+|[√±*×÷^/]|[-+]\s*\(+|[\d)%}]\s*[-+])\s*\(?\s*$"
-    r"|(?<![A-Za-z])(?:[A-Za-z]|sin|cos|tan|log|ln|exp|sqrt|abs|max|min|gcd|lcm|floor|ceil)\(\s*$"
+    r"(?:\\[A-Za-z]+|[√∛∜±*×÷^/]|[-+]\s*\(+|[\d)%}]\s*[-+])\s*\(?\s*$|[\d)]\(\s*$"
+    r"|(?<![A-Za-z])(?:[A-Za-z]|abs|max|min|gcd|lcm|floor|ceil)\(\s*$"
+    r"|(?<![A-Za-z])(?:sin|cos|tan|log|ln|exp|sqrt)\s*\(?\s*$"
     r"|(?<![A-Za-z])[A-Za-z]\s*[-+]\s*$"
     r"|\b(?:half|third|quarter|double|triple|square|cube|root|multiples?|factors?|percent|%|reciprocal"
     r"|logarithm|negative|opposite|inverse|factorial)\s+of\s*$"
@@ -41,7 +43,7 @@ _EXPRESSION = re.compile(
     r"|[\d)A-Za-z]\s*[-+*×÷]\s*[A-Za-z](?![A-Za-z-])"  # 1+x
     r"|/\s*(?![mgshdlL])[A-Za-z](?![A-Za-z])"  # 1/x, but not km/h
     r"|\A\s*[a-df-hj-np-tv-z]{2}\s*\Z|\A\s*-\s*[A-Za-z]\s*\Z"  # xy, -x
-    r"|\|[^|\d]*[A-Za-z][^|\d]*\||(?:√|\\sqrt)[\s({]*[A-Za-z]|(?<![A-Za-z])[A-Za-z]!"
+    r"|\|[^|\d]*[A-Za-z][^|\d]*\||(?:√|\\sqrt)[\s({]*[A-Za-z]|(?<![A-Za-z])[A-Za-z]!|\blim\b"
     r"|(?:\\l(?:floor|ceil)|[⌊⌈])\s*[A-Za-z]"
     r"|(?:log|ln|sin|cos|tan|exp)\b[\s({]*[A-Za-z](?![A-Za-z])"
 )

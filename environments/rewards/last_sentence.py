@@ -28,10 +28,6 @@ _QUESTION = re.compile(
     r"\W*(?:(?:is|are|was|were|could|can|might|would|should|does|do|did|may|will)\b|是不是|会不会).*\?\W*\Z",
     re.I,
 )
-_QUESTION = re.compile(
-    r"\W*(?:(?:is|are|was|were|could|can|might|would|should|does|do|did|may|will)\b|是不是|会不会).*\?\W*\Z",
-    re.I,
-)
 _NUMBER = re.compile(rf"\d|{SIGNS}")
 
 
@@ -48,8 +44,6 @@ def from_last_sentence(text: str) -> Quantity | None:
             if _GIVES_UP.search(sentence):
                 raise Refused("it says that there is no answer")
             if _NUMBER.search(sentence):
-                if _QUESTION.match(sentence) and not CONFIRMED.search(text.rpartition(sentence)[2]):
-                    raise Refused("it asks, and states nothing")
                 if _QUESTION.match(sentence) and not CONFIRMED.search(text.rpartition(sentence)[2]):
                     raise Refused("it asks, and states nothing")
                 if (quantity := last_quantity(sentence)) is None:

@@ -7,11 +7,17 @@ import unicodedata
 
 from environments.rewards.number_words import with_fractions
 
+CURRENCY_SIGNS = "$¢-¥֏؋߾߿৲৳৻૱௹฿៛\u20a0-\u20cf﷼"
+"""For a set of a regular expression: those of Unicode, but for wide ones, which `plain` makes narrow."""
+CURRENCY = f"[{CURRENCY_SIGNS}]"
+
 _CHARACTERS = str.maketrans(
     {
-        **dict(zip("．：＝！％＋＊／＃＜＞（）～＄￥￡　", ".:=!%+*/#<>()~$¥£ ", strict=True)),
+        **dict(zip("．：＝！？％＋＊／＃＜＞（）～＄﹩￠￥￡￦　", ".:=!?%+*/#<>()~$$¢¥£₩ ", strict=True)),
         **dict.fromkeys("\u2212\u2012\u2013\u2010\u2011\ufe63－", "-"),
-        **dict.fromkeys("\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad"),
+        **dict.fromkeys("\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad\ufe0f\u20e3"),
+        **dict.fromkeys("≦⩽≲", "≤"),
+        **dict.fromkeys("≧⩾≳", "≥"),
         "，": ", ",
         "、": ", ",
         "٪": "%",
@@ -45,15 +51,16 @@ _EXPONENT_OF_UNIT = re.compile(
 """18 m^2, but not x^2 = 18."""
 _SUBSCRIPT = re.compile(r"(?<=[A-Za-z])_(?:\{\d{1,3}\}|\d{1,3}(?!\d))")
 _DIGIT_GAP = re.compile(r"(?<=\d)(?:[\u00a0\u2009\u202f\u2008']|\\[!,:; ])(?=\d{3}(?!\d))")
+_LATEX_LINE_BREAK = re.compile(r"\\\\(?![A-Za-z])")
 _LATEX_SPACE = re.compile(r"\\[,;: ]")
 _COMMA_AND_GAP = re.compile(r"(?<=\d)(?:\{,\}|,)(?:\\[!,:; ])?(?=\d{3}(?!\d))")
-_QUOTE = re.compile(r"^[ \t]*>+(?=[ \t])(?![ \t]*[-$]?\d)", re.M)
+_QUOTE = re.compile(rf"^[ \t]*>+(?=[ \t])(?![ \t]*-?{CURRENCY}?\d)", re.M)
 """Of a text; "> 18" is a bound."""
-_EMPHASIS = re.compile(r"(?<![\w)}])(?<![\w)}] )(\*|__?)([-+]?[$€£]?\d[\d.,]*)\1(?!\w)")
+_EMPHASIS = re.compile(rf"(?<![\w)}}])(?<![\w)}}] )(\*|__?)([-+]?{CURRENCY}?\d[\d.,]*)\1(?!\w)")
 _HTML = re.compile(r"</?(?!answer\b)[A-Za-z][\w-]{0,20}(?:\s[^<>]{0,80})?/?>", re.I)
 _DOLLARS_AND_CENTS = re.compile(r"(?<=\d)\s+dollars?,?(?:\s+and)?\s+(\d{1,2})\s+cents?\b", re.I)
 _CURRENCY_CODE = re.compile(r"\b(?:rs\.?|usd|eur|gbp|inr|rmb|cny|jpy)\s?(?=\.?\d)", re.I)
-_MINUS = re.compile(r"(?:\b(?:minus|negative)\s+|负|零下)(?=[$€£¥₹]?\d)", re.I)
+_MINUS = re.compile(rf"(?:\b(?:minus|negative)\s+|负|零下)(?={CURRENCY}?\d)", re.I)
 _ESCAPED_NEWLINE = re.compile(r"\\n(?![A-Za-z])")
 _BACKSLASHED = re.compile(r"\\([$%#&])")
 _ARROW = re.compile(
@@ -94,6 +101,7 @@ def _ascii(text: str) -> str:
 
 
 def _without_latex(text: str) -> str:
+    text = _LATEX_LINE_BREAK.sub(" ; ", text)
     text = text.replace("\\!", "")  # a negative space, as in 70\!,\!000
     text = _BACKSLASHED.sub(r"\1", _ESCAPED_NEWLINE.sub("\n", text))
     text = _BRACKET.sub(" ", _LATEX_STYLE.sub(" ", _DEGREES.sub("°", text)))

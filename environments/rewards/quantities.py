@@ -9,6 +9,7 @@ from fractions import Fraction
 from environments.rewards.bounds import is_bound
 from environments.rewards.conditions import is_conditional
 from environments.rewards.formulas import is_in_formula, solves_nothing
+from environments.rewards.plain_text import CURRENCY, CURRENCY_SIGNS
 
 LONGEST_NUMBER = 1000
 """Digits; a longer number is refused."""
@@ -35,18 +36,28 @@ class Refused(Exception):
     """The statement is there, and states no single number; says why."""
 
 
-_CURRENCY = "[$€£¥₹₩₽₫₪฿₱₦¢]"
 _NUMBER = re.compile(
-    rf"(?<![A-Za-z0-9_^])(?<!\d[.,])(?P<sign>[-+]?)\s?{_CURRENCY}?\s?(?P<sign2>[-+]?)"
+    rf"(?<![A-Za-z0-9_^])(?<!\d[.,])(?P<sign>[-+]?)\s?{CURRENCY}?\s?(?P<sign2>[-+]?)"
     r"(?P<digits>\d++(?:[.,_]\d++)*+|(?<![A-Za-z0-9_.])\.\d++)"
     r"(?:[eE](?P<e>[-+]?\d++)(?![A-Za-z]))?"
     r"(?:\s+(?P<upper>\d++)/(?P<lower>\d++)|\s*/\s*(?P<over>-?\d++(?:,\d{3})*+(?:\.\d++)?))?"
     r"(?:\s*(?:x|×|\*|\\times|\\cdot)\s*10\s*\^\s*(?P<ten>[-+]?\d++))?"
-    r"(?P<scale>\s*(?:hundred|thousand|million|billion|trillion|bn)\b|k\b|[KMB]\b|\s*[万亿])?"
+    r"(?P<scale>\s*(?:hundred|thousand|million|billion|trillion|bn|lakhs?|crores?)\b|k\b|[KMB]\b"
+    r"|\s*(?:[万亿]|千(?![克米瓦卡焦帕])|百(?!分)))?"
     r"(?:\s*(?P<hundredth>%|percent\b|per\s?cent\b|cents?\b|¢))?"
 )
 _SCALES = {"hundred": 2, "thousand": 3, "k": 3, "million": 6, "m": 6, "billion": 9, "b": 9, "bn": 9}
-_SCALES |= {"trillion": 12, "万": 4, "亿": 8}
+_SCALES |= {
+    "trillion": 12,
+    "lakh": 5,
+    "lakhs": 5,
+    "crore": 7,
+    "crores": 7,
+    "百": 2,
+    "千": 3,
+    "万": 4,
+    "亿": 8,
+}
 
 _POINT = re.compile(r"(\d*\.)?\d+")
 _THOUSANDS = re.compile(
@@ -58,22 +69,23 @@ _SPACED_THOUSANDS = re.compile(r"(?<![\d.,] )(?<![\d.,])([1-9]\d{0,2})((?: \d{3}
 
 _BRACES = str.maketrans("{}", "  ")
 _ASIDE = re.compile(
-    r"\((?!(?<=[\d)]\()\s*(?:-?\d|[A-Za-z]\s*[-+*/)]))(?!\s*(?:or|and|to|maybe|perhaps|possibly|\+|±|或)\b)[^()]*\)(?!\s?[\^(*/])",
+    r"\((?!(?<=[\d)]\()\s*(?:-?\d|[A-Za-z]\s*[-+*/)]))(?!\s*(?:or|and|to|maybe|perhaps|possibly|unless|otherwise|\+|±|或)\b|\s*(?:if|when|for)\s+[a-z]\s*[<>≤≥≠])[^()]*\)(?!\s?[\^(*/])",
     re.I,
 )
 """In parentheses, which are no factor: 18(2), 18(x)."""
-_NEGATIVE_AMOUNT = re.compile(r"((?:^|\bis|\bare|[:=])\s*)\(\s*\$\s*([\d.,]*\d)\s*\)", re.I)
+_NEGATIVE_AMOUNT = re.compile(rf"((?:^|\bis|\bare|[:=])\s*)\(\s*({CURRENCY})\s*([\d.,]*\d)\s*\)", re.I)
 _JOIN = (
     r"(?:or|and|to|vs\.?|versus|±|\+/-|\\[a-z]*pm|x|\\times|\\cdot|\\div"
     r"|或者|或|和|至|到|还是|[-~+*×÷/,;&|^]|:(?=\S)|(?<=\s):)"
 )
 _SEVERAL = re.compile(
     rf"(?:[\s(]*{_JOIN}\s*(?:or\s|maybe\s|perhaps\s|possibly\s|even\s|about\s|\()?\s*-?|\s+|,\s*[A-Za-z]\s*=\s*-?)"
-    rf"{_CURRENCY}?-?\.?\d",
+    rf"{CURRENCY}?-?\.?\d",
     re.I,
 )
 _SEVERAL_WITH_UNITS = re.compile(
-    rf"(?:\s*[A-Za-z°%'\u4e00-\u9fff]{{1,15}}){{0,2}}\s*(?:\band|\bor|\bto|-|和|到|至)\s*{_CURRENCY}?\d", re.I
+    rf"(?:\s*[A-Za-z°%'{CURRENCY_SIGNS}\u4e00-\u9fff]{{1,15}}){{0,2}}\s*(?:\band|\bor|\bto|-|和|到|至)\s*{CURRENCY}?\d",
+    re.I,
 )
 _HEDGE = re.compile(
     r"[^.;!\n\d]{0,50}?"
@@ -139,7 +151,7 @@ def last_quantity(sentence: str) -> Quantity | None:
 
 def _prepared(text: str) -> str:
     """Without braces, asides in parentheses, and spaces between thousands."""
-    text = _NEGATIVE_AMOUNT.sub(r"\1-$\2", text.translate(_BRACES))
+    text = _NEGATIVE_AMOUNT.sub(r"\1-\2\3", text.translate(_BRACES))
     outside = _ASIDE.sub(" ", text)
     return _SPACED_THOUSANDS.sub(_without_spaces, outside if re.search(r"\d", outside) else text)
 
@@ -175,7 +187,7 @@ def _refuse_several(
     text: str, number: re.Match[str], joined: tuple[re.Pattern[str], ...], beyond: int = 0
 ) -> None:
     """Raises Refused if another number, not before `beyond`, is joined to this one and is not equal to it."""
-    after = text[number.end() : number.end() + 120]
+    after = text[number.end() : number.end() + WINDOW]
     joins = (join.match(after) for join in joined)
     if any(join and number.end() + join.end() > beyond for join in joins):
         other = _OR.match(text, number.end())

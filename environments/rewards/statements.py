@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from environments.rewards.boxes import boxes, last_box
+from environments.rewards.boxes import last_box
 from environments.rewards.conditions import has_alternative
 from environments.rewards.last_sentence import from_last_sentence
 from environments.rewards.number_words import begins_with_number_word, words_to_digits
-from environments.rewards.plain_text import plain
+from environments.rewards.plain_text import CURRENCY, plain
 from environments.rewards.quantities import ON_CONDITION, Quantity, Refused, first_quantity
 from environments.rewards.retractions import CONFIRMED, TAKEN_BACK
 from environments.rewards.withdrawn import SIGNS, withdrawal
@@ -33,18 +33,14 @@ _ANNOUNCEMENT = re.compile(
     r"|(?:答案|答え)[^。：:\n\d]{0,12}?(?<!至少|至多|最多|最少|超过|大于|小于|多于|少于)(?:是|为|[:=]|は)|答\s*:)",
     re.I,
 )
-_RETRACTION = re.compile(
-    r"\b(?:wait|actually|correction|sorry|oops|scratch that|on second thought|my mistake)\b[^\n\d]{0,60}?"
-    r"\b(?:it is|it's|it should be|that is|that's|should be|make that|must be|is really)\b",
-    re.I,
-)
 _SAID = re.compile(
-    rf"{SIGNS}|"
-    r"[-+]?\s?[$€£¥₹]?\s?[-+]?\.?\d|\\?[a-z]*(?:nan|inf|infinity|unknown|undefined|none)\b|[x-z∞?]\W",
+    rf"{SIGNS}|[-+]?\s?{CURRENCY}?\s?[-+]?\.?\d"
+    r"|\\?[a-z]*(?:nan|inf|infinity|unknown|undefined|none)\b|[x-z∞?]\W",
     re.I,
 )
 _SENTENCE_END = re.compile(
-    r"(?<!approx)(?<!vs)[.!?](?![\d!]|\w|[?!\s]{0,4}(?i:or|maybe|perhaps)\b)|[。!\n]|[;；](?!\s*[-$]?\d)"
+    r"(?<!approx)(?<!vs)[.!?](?![\d!]|\w|[?!\s]{0,4}(?i:or|maybe|perhaps)\b)|[。!\n]"
+    rf"|[;；](?!\s*-?{CURRENCY}?\d)"
 )
 _BULLET = re.compile(r"\A[\s:*_]{0,20}\n[ \t]*[-*•][ \t]+(?=\S{0,4}\d)")
 
@@ -105,15 +101,6 @@ def _announced(text: str, start: int) -> Quantity | None:
     return from_last_sentence(text[start:]) if quantity is None and withdrawal(sentence) else quantity
 
 
-def explicit_marks(text: str) -> dict[str, int]:
-    """How often each explicit mark stands in a text: "####", "boxed", "answer"."""
-    return {
-        "####": len(re.findall(r"^[ \t]*#{4}(?!#)[ \t]*\S", text, re.M)),
-        "boxed": len(boxes(text)[0]),
-        "answer": len(_ANSWER_TAG.findall(text)),
-    }
-
-
 def _tagged(text: str) -> tuple[str, bool, str]:
     """The content of the last answer tags that hold something, else the whole text; and what follows them."""
     opening = list(_ANSWER_TAG.finditer(text))
@@ -162,15 +149,12 @@ def _last_marked_line(text: str) -> tuple[int, str] | None:
 
 def _last_announcement(text: str) -> int | None:
     """Where the last statement begins that goes on with a number at once."""
-    places = [-1]
-    for pattern in (_ANNOUNCEMENT, _RETRACTION):
-        for found in _last(pattern, text):
-            lead = re.compile(_LEAD, re.I).match(text, found.end(), found.end() + LONGEST_STATEMENT)
-            start = lead.end() if lead else found.end()
-            if _SAID.match(text, start) or begins_with_number_word(text[start : start + 100]):
-                places.append(found.end())
-                break
-    return max(places) if max(places) >= 0 else None
+    for found in _last(_ANNOUNCEMENT, text):
+        lead = re.compile(_LEAD, re.I).match(text, found.end(), found.end() + LONGEST_STATEMENT)
+        start = lead.end() if lead else found.end()
+        if _SAID.match(text, start) or begins_with_number_word(text[start : start + 100]):
+            return found.end()
+    return None
 
 
 def _last(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:

@@ -9,6 +9,7 @@ from rl_cli.cli.wrapping import display_width
 from rl_cli.core.cuts import one_line
 from rl_cli.core.messages import ToolCall
 from rl_cli.core.redaction import redact, redact_text
+from rl_cli.runs.alert_words import at_step
 
 FIGURES = (
     ("reward/mean", "reward"),
@@ -146,7 +147,7 @@ def progress_line(event: dict[str, Any]) -> str | None:
         between = ". " if note[:1].isupper() else ", "
         return f"warm start: {between.join(part for part in (known, note) if part) or 'played'}"
     if kind == "alert":
-        return one_line(f"alert ({event.get('rule')}): {event.get('message')}", 600)
+        return one_line(f"alert ({event.get('rule')}){at_step(event)}: {event.get('message')}", 600)
     if kind == "decision" and "why" in event:  # of a check that the conversation does not see
         what = one_line(str(event.get("what")), 40)
         return f"decision ({one_line(str(event.get('by')), 60)}): {what}, {event.get('reason')}"

@@ -12,13 +12,15 @@ import typer
 
 from environments.rewards.well_formed import Mark
 from rl_cli.cli.app import single
-from rl_cli.cli.jsonl import convert_lines, print_exactly
+from rl_cli.cli.jsonl import convert_lines, print_exactly, texts_of, with_other_fields
 from rl_cli.cli.output import say
 from rl_cli.core.errors import BadUsage, WorkFailed
 
 if TYPE_CHECKING:
     from environments.rewards.second_opinion import SecondOpinion
 
+READ = ("gold", "answer")
+"""The fields of a line that are graded; the others are kept."""
 
 app = single()
 
@@ -40,9 +42,10 @@ def grade(
 ) -> None:
     """Grade an answer on standard input against --gold, or a line for each with --jsonl.
 
-    Prints {"id", "correct", "extracted", "reason", "format_ok", "seconds"}. A line that cannot be read is
-    reported on stderr with its number and left out; the exit code is then 1. It is also 1 where a line's gold
-    is no number, and 2 where --gold is none. A wrong answer is no failure.
+    Prints {"correct", "extracted", "reason", "format_ok", "seconds"}; for a line also its "id", and its other
+    fields but "gold" and "answer". A line that cannot be read is reported on stderr with its number and left
+    out; the exit code is then 1. It is also 1 where a line's gold is no number, and 2 where --gold is none. A
+    wrong answer is no failure.
     """
     if jsonl == (gold is not None):
         raise BadUsage("give either --gold, with the answer on standard input, or --jsonl")
@@ -54,12 +57,26 @@ def grade(
             with open(0, encoding="utf-8", errors="surrogateescape", newline="", closefd=False) as text:
                 print_exactly(_grade(gold, text.read(), mark, opinions, counts))
             return
-        try:
-            convert_lines(lambda row: _grade(*_texts(row), mark, opinions, counts))
-        finally:
-            say(_summary(counts), error=True)
+        _grade_lines(mark, opinions, counts)
+
+
+def _grade_lines(mark: Mark, opinions: SecondOpinion | None, counts: Counter[str]) -> None:
+    def graded(row: dict[str, Any]) -> dict[str, Any]:
+        return with_other_fields(row, READ, _grade(*_texts(row), mark, opinions, counts))
+
+    failures: list[str] = []
+    try:
+        convert_lines(graded)
+    except WorkFailed as unread:
+        failures.append(str(unread))
+    finally:
+        say(_summary(counts), error=True)
     if counts["unusable"]:
-        raise WorkFailed(f"{counts['unusable']} golds are no numbers")
+        failures.append(
+            f"{counts['unusable']} of {counts['graded'] + counts['unusable']} golds are no numbers"
+        )
+    if failures:
+        raise WorkFailed("; ".join(failures))
 
 
 def _is_number(gold: str) -> bool:
@@ -77,14 +94,10 @@ def _opinions(wanted: bool) -> Any:
 
 
 def _texts(row: dict[str, Any]) -> tuple[str, str]:
-    gold, answer = row.get("gold"), row.get("answer")
+    gold = row.get("gold")
     if isinstance(gold, int | float) and not isinstance(gold, bool):
-        gold = str(gold)
-    for name, value in (("gold", gold), ("answer", answer)):
-        if not isinstance(value, str):
-            raise BadUsage(f"'{name}' must be text")
-    assert isinstance(gold, str)
-    assert isinstance(answer, str)
+        row = {**row, "gold": str(gold)}
+    gold, answer = texts_of(row, READ)
     return gold, answer
 
 

@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, BinaryIO
 
 from rl_cli.cli.output import say
@@ -47,6 +47,25 @@ def convert_lines(convert: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
                 print(text, flush=True)
     if bad:
         raise WorkFailed(f"{bad} of {count} lines could not be read")
+
+
+def with_other_fields(row: dict[str, Any], read: Collection[str], made: dict[str, Any]) -> dict[str, Any]:
+    """What was made of a line, and its other fields; those of a name that was made are left out."""
+    return made | {name: value for name, value in row.items() if name not in made and name not in read}
+
+
+def texts_of(row: dict[str, Any], names: Collection[str]) -> list[str]:
+    """The texts of these fields.
+
+    Raises:
+        BadUsage: One is missing, or no text.
+    """
+    for name in names:
+        if row.get(name) is None:
+            raise BadUsage(f"'{name}' is missing")
+        if not isinstance(row[name], str):
+            raise BadUsage(f"'{name}' must be text")
+    return [row[name] for name in names]
 
 
 def print_exactly(value: dict[str, Any]) -> None:

@@ -112,7 +112,7 @@ def resolve(argv: list[str]) -> tuple[str, list[str]]:
 
         typo = difflib.get_close_matches(words[0].casefold(), COMMANDS, n=1, cutoff=0.75)
         if len(words) == 1 or typo:
-            hint = did_you_mean(words[0], list(COMMANDS))
+            hint = did_you_mean(words[0], _subcommands(words[0]) or list(COMMANDS))
             raise BadUsage(f"unknown command '{words[0]}'", f"{hint}; a request takes several words")
     return "ask", argv
 
@@ -122,6 +122,15 @@ def help_text() -> str:
     return HELP.format(
         commands="\n".join(f"  {name:<{width}}  {line}" for name, (_, line) in COMMANDS.items())
     )
+
+
+def _subcommands(word: str) -> list[str]:
+    """The commands of groups that have this name, such as `data convert`."""
+    import typer.main
+
+    apps = {name: import_module(module).app for name, (module, _) in COMMANDS.items()}
+    groups = {name: getattr(typer.main.get_command(app), "commands", {}) for name, app in apps.items()}
+    return [f"{name} {word}" for name, commands in groups.items() if word in commands]
 
 
 def _dispatch(argv: list[str]) -> int:

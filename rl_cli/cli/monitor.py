@@ -8,7 +8,7 @@ import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -23,7 +23,8 @@ from rl_cli.core.redaction import redact
 if TYPE_CHECKING:
     from rl_cli.cli.answerer import Answerer
     from rl_cli.core.settings import Settings
-    from rl_cli.monitoring.host import JudgeOf, Tell
+    from rl_cli.monitoring.host import JudgeOf
+    from rl_cli.monitoring.telling import Tell
     from rl_cli.runs.run_dir import RunDir
 
 STANDBY_SECONDS = 5.0
@@ -60,14 +61,18 @@ async def _once(home: Path, judge_of: JudgeOf, tell: Tell, who: str) -> int:
     from concurrent.futures import ThreadPoolExecutor
 
     from rl_cli.monitoring.heartbeat import only_monitor
-    from rl_cli.monitoring.host import Host
+    from rl_cli.monitoring.once import Once
 
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
     with only_monitor(home) as mine:
         if not mine:
             tell("", {"kind": "monitor", "what": "another monitor does the checks"})
             return 0
-        return 1 if await Host(home, judge_of, tell).once() else 0
+        once = Once(home, judge_of, tell)
+        code = 1 if await once.look() else 0
+    if once.given_up:
+        _leave(code)
+    return code
 
 
 async def _until_told(home: Path, judge_of: JudgeOf, tell: Tell, who: str) -> int:
@@ -101,9 +106,15 @@ async def _until_told(home: Path, judge_of: JudgeOf, tell: Tell, who: str) -> in
     except asyncio.CancelledError:
         tell("", {"kind": "monitor", "what": "told to end"})
         if any(host.unanswered for host in hosts):
-            sys.stdout.flush()
-            os._exit(0)  # threads that read what does not answer are not waited for
+            _leave(0)
         return 0
+
+
+def _leave(code: int) -> NoReturn:
+    """Ends without waiting for threads that read what does not answer."""
+    with suppress(BrokenPipeError):
+        sys.stdout.flush()
+    os._exit(code)
 
 
 def _judges(home: Path, settings: Settings, answerer: Answerer) -> JudgeOf:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rl_cli.cli.app import single
-from rl_cli.cli.jsonl import convert_lines, print_exactly
+from rl_cli.cli.jsonl import convert_lines, print_exactly, texts_of, with_other_fields
 from rl_cli.core.errors import BadUsage, did_you_mean
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 PIECE = 65_536
 """The most bytes of a text that are read at once."""
+READ = ("family", "variant", "model", "text", "tools", "in_reasoning")
+"""The fields of a line that tell what to parse, and how; the others are kept."""
 
 app = single()
 
@@ -47,7 +49,8 @@ def parse(
         bool,
         typer.Option(
             "--jsonl",
-            help='Read lines {"id", "family", "text"[, "variant", "tools", "in_reasoning"]} instead.',
+            help='Read lines {"family" or "model", "text"[, "variant", "tools", "in_reasoning"]} instead; '
+            "their other fields are kept.",
         ),
     ] = False,
 ) -> None:
@@ -55,12 +58,15 @@ def parse(
 
     It is printed as it was written: nothing in it is masked.
     """
+    others = bool(family or variant or model or tools or stream or in_reasoning)
     if listed:
+        if jsonl or others:
+            raise BadUsage("--list goes with no other option", "it reads nothing")
         from environments.parsers.families import FAMILIES
 
         print("\n".join(FAMILIES))
         return
-    if jsonl and (family or variant or model or tools or stream or in_reasoning):
+    if jsonl and others:
         raise BadUsage("--jsonl goes with no other option", "each line has its own family and tools")
     if jsonl:
         convert_lines(_parse_row)
@@ -86,38 +92,58 @@ def _parse_stream(family: Family, tools: list[Any] | None, in_reasoning: bool) -
 
 def _parse_row(row: dict[str, Any]) -> dict[str, Any]:
     kinds = {
-        "family": (str, "text"),
-        "text": (str, "text"),
+        "family": (str | None, "text"),
+        "model": (str | None, "text"),
         "variant": (str | None, "text"),
-        "tools": (list | None, "a list"),
+        "tools": (list | str | None, "a list or its JSON text"),
         "in_reasoning": (bool | None, "true or false"),
     }
     for key, (kind, wanted) in kinds.items():
         if not isinstance(row.get(key), kind):
             raise BadUsage(f"'{key}' must be {wanted}")
-    family = _family(row["family"], row.get("variant") or "")
-    return _result(family.parse(row["text"], row.get("tools"), bool(row.get("in_reasoning"))))
+    (text,) = texts_of(row, ["text"])
+    family = _family(row.get("family") or "", row.get("variant") or "", row.get("model") or "", "'{}'")
+    tools = _schemas(row.get("tools")) if row.get("tools") is not None else None
+    parsed = family.parse(text, tools, bool(row.get("in_reasoning")))
+    return with_other_fields(row, READ, _result(parsed))
 
 
-def _family(name: str, variant: str = "", model: str = "") -> Family:
+def _family(name: str, variant: str, model: str, written: str = "--{}") -> Family:
+    """The family that is asked for.
+
+    Args:
+        written: How an option is written, for errors.
+
+    Raises:
+        BadUsage: There is none, or it is not asked for in one way.
+    """
     from environments.parsers.families import FAMILIES, family_of, parser_for
 
-    if bool(name) == bool(model):
+    by_family, by_model = written.format("family"), written.format("model")
+    if name and model:
+        raise BadUsage(f"both {by_family} and {by_model} were given", "give one of them")
+    if not name and not model:
         raise BadUsage(
             "name the family of the model that wrote the text",
-            "either --family or --model; --list lists them",
+            f"by {by_family}, or {by_model}; `rl-cli parse --list` lists the families",
         )
+    if model and variant:
+        raise BadUsage(f"{written.format('variant')} goes with {by_family} only", "a model has one form")
     if model:
         found = parser_for(model)
         if found is None:
-            raise BadUsage(f"the name '{model}' tells no family of models", "name the family with --family")
+            known = did_you_mean(model.rpartition("/")[2], list(FAMILIES))
+            raise BadUsage(f"the name '{model}' tells no family", f"give one with {by_family}; {known}")
         return found
     try:
         return family_of(name, variant)
     except LookupError as error:
         if name in FAMILIES:
             raise BadUsage(str(error)) from None
-        raise BadUsage(f"unknown family '{name}'", did_you_mean(name, list(FAMILIES))) from None
+        hint = did_you_mean(name, list(FAMILIES))
+        if told := parser_for(name):
+            hint = f"the family of such a model is {told.name}; a model's name goes with {by_model}"
+        raise BadUsage(f"unknown family '{name}'", hint) from None
 
 
 def _offered(file: Path) -> list[Any]:
@@ -127,7 +153,17 @@ def _offered(file: Path) -> list[Any]:
         raise BadUsage(f"{file} is not JSON: {error}") from error
     if not isinstance(found, list):
         raise BadUsage(f"{file} holds no list of tools", "a JSON list of OpenAI schemas is wanted")
-    return found
+    return _schemas(found, f"{file}: ")
+
+
+def _schemas(tools: Any, where: str = "") -> list[Any]:
+    from rl_cli.data.errors import Unconvertible
+    from rl_cli.data.trajectory import tool_schemas
+
+    try:
+        return tool_schemas(tools)
+    except Unconvertible as error:
+        raise BadUsage(f"{where}{error}") from None
 
 
 def _pieces() -> Iterator[str]:

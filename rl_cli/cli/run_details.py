@@ -6,6 +6,7 @@ from typing import Any
 
 from rl_cli.cli.output import cell, print_fields, print_json, say
 from rl_cli.core.cuts import one_line
+from rl_cli.runs.alert_words import at_step
 
 
 def show_run(run: Any, as_json: bool, plot: bool | None = None) -> None:
@@ -18,7 +19,6 @@ def show_run(run: Any, as_json: bool, plot: bool | None = None) -> None:
     """
     from rl_cli.cli.run_plots import plots_wanted, print_plots
     from rl_cli.runs.outcome import attempts_in_words, seconds_taken
-    from rl_cli.runs.progress import is_earlier
     from rl_cli.runs.state_file import attempt_seconds
     from rl_cli.runs.tracking_file import in_words as tracking_in_words
     from rl_cli.runs.tracking_file import read_tracking, tracking_notes
@@ -52,9 +52,8 @@ def show_run(run: Any, as_json: bool, plot: bool | None = None) -> None:
     for alert in alerts:
         if alert["rule"] == "wandb" and notes:  # they say it
             continue
-        earlier = f"attempt {alert['attempt']}" if is_earlier(alert) else None
         settled = alert.get("settled")
-        parts = (alert["rule"], alert.get("severity"), earlier, settled and "settled")
+        parts = (alert["rule"], alert.get("severity"), at_step(alert).strip(), settled and "settled")
         kind = ", ".join(map(str, filter(None, parts)))
         told, proposed = one_line(str(alert["message"]), 600), one_line(str(settled or alert["action"]), 600)
         say(f"\nalert ({kind}): {told}\n  {proposed}")

@@ -12,7 +12,7 @@ from rl_cli.cli.display import JsonDisplay, TextDisplay
 from rl_cli.cli.live_watch import LiveWatch, is_live_terminal
 from rl_cli.cli.output import say
 from rl_cli.runs.follow import Follower, must_exist
-from rl_cli.runs.outcome import did_its_work, text_summary
+from rl_cli.runs.outcome import about, did_its_work, text_summary
 from rl_cli.tracking.watcher import Watcher, watched
 
 LOOK_EVERY_SECONDS = 0.25
@@ -48,7 +48,8 @@ def _follow(run: Any, as_json: bool, watcher: Watcher | None) -> Follower:
     """Until the run is over."""
     follower = Follower(run, judged_only=True, feed=watcher.feed if watcher else None)
     display: LiveWatch | _Lines
-    display = LiveWatch(follower) if is_live_terminal() and not as_json else _Lines(as_json)
+    live = is_live_terminal() and not as_json
+    display = LiveWatch(follower) if live else _Lines(None if as_json else _header(follower))
     while True:
         news = follower.news()
         must_exist(run)
@@ -62,13 +63,24 @@ def _follow(run: Any, as_json: bool, watcher: Watcher | None) -> Follower:
     return follower
 
 
-class _Lines:
-    """A line per event: on a pipe, or as JSON."""
+def _header(follower: Follower) -> str:
+    """Which run the lines are about; its attempt where it was resumed."""
+    attempt = follower.state.get("attempt") or 1
+    told = [*about(follower.run.summary()), *([f"attempt {attempt}"] if attempt > 1 else [])]
+    return f"{follower.run.id}: {', '.join(told)}"
 
-    def __init__(self, as_json: bool) -> None:
-        self._display = JsonDisplay(sys.stdout) if as_json else TextDisplay(sys.stdout)
+
+class _Lines:
+    """A line per event, below a header: on a pipe. Without a header as JSON."""
+
+    def __init__(self, header: str | None) -> None:
+        self._header = header
+        self._display = JsonDisplay(sys.stdout) if header is None else TextDisplay(sys.stdout)
 
     def show(self, news: list[dict[str, Any]]) -> None:
+        if self._header:
+            say(self._header)
+            self._header = None
         for event in news:
             self._display.on_progress(event)
 

@@ -15,6 +15,7 @@ from rl_cli.core.printable import printable
 from rl_cli.runs.curves import LARGEST, Curve
 from rl_cli.runs.progress import Progress, progress_of
 from rl_cli.runs.reports.charts import bounds_of, steps_of, ticks
+from rl_cli.runs.reports.sparkline import BROKEN
 from rl_cli.runs.reports.thinning import thinned
 
 HEIGHT = 10
@@ -48,7 +49,7 @@ def print_plots(runs: Sequence[Any]) -> None:
     from rl_cli.cli.output import say
 
     encoding = sys.stdout.encoding or "ascii"
-    if not _has(encoding, "─┤⣿"):
+    if not _has(encoding, f"─┤⣿{BROKEN}"):
         say(f"no curves: the encoding of this output, {encoding}, has no characters for them", error=True)
         return
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
@@ -70,7 +71,7 @@ def print_plots(runs: Sequence[Any]) -> None:
     while plots:
         row, plots = plots[: 2 if side_by_side else 1], plots[2 if side_by_side else 1 :]
         print()
-        for lines in zip_longest(*row, fillvalue=""):
+        for lines in zip_longest(*row, fillvalue=" " * width):
             print("  ".join(lines))
     if not any(len(_curve(progress, name)) > 1 for progress in progresses for _, name in SHOWN):
         say("no curves yet")
@@ -97,8 +98,9 @@ def _plot(title: str, name: str | None, curves: Sequence[Curve], width: int, col
 
     points = [thinned(curve, 8 * width) for curve in curves]
     finite = [(x, y) for some in points for x, y in some if math.isfinite(y)]
+    told = [clip(line, width).ljust(width) for line in _broken_in_words(curves)]
     if not finite:
-        return [clip(f"{title}: no finite figures up to {LARGEST:g}", width).ljust(width)]
+        return [clip(f"{title}: no finite figures up to {LARGEST:g}", width).ljust(width), *told]
     least = [0.0] if name is None else []  # a share: what is little should look little
     low, high = bounds_of([*(y for _, y in finite), *least])
     first, last = steps_of([x for some in points for x, _ in some])
@@ -126,10 +128,14 @@ def _plot(title: str, name: str | None, curves: Sequence[Curve], width: int, col
                 if marker == "braille":
                     signal.lines()
                 figure.draw(signal)
+            if marked := _broken_columns(curves[i], first, last, width):
+                top = [high] * len(marked)
+                figure.draw(figure.signal(marked, top, marker=plotext.marker(BROKEN, pixel)))
         return str(figure.build().string(colorless=not colour)).rstrip("\n").split("\n")
 
-    there = [i for i, some in enumerate(points) if _unbroken(some)]
-    return _laid_over([drawn([i]) for i in there]) if letters else drawn(there)
+    there = [i for i, some in enumerate(points) if some]
+    drawing = _laid_over([drawn([i]) for i in there]) if letters else drawn(there)
+    return [*drawing, *told]
 
 
 def _laid_over(drawings: Sequence[Sequence[str]]) -> list[str]:
@@ -140,6 +146,8 @@ def _laid_over(drawings: Sequence[Sequence[str]]) -> list[str]:
 def _meeting(characters: tuple[str, ...]) -> str:
     if len(set(characters)) == 1 and (len(characters) == 1 or characters[0] not in LETTERS):
         return characters[0]
+    if BROKEN in characters:
+        return BROKEN
     found = {character for character in characters if character in LETTERS}
     return MEETING if len(found) > 1 else found.pop() if found else characters[0]
 
@@ -148,10 +156,28 @@ def _with_newest(title: str, curves: Sequence[Curve]) -> str:
     if len(curves) > 1:
         return title
     step, value = curves[0].steps[-1], curves[0].values[-1]
-    pairs = zip(curves[0].steps, curves[0].values, strict=True)
-    broken = next((at for at, figure in pairs if not math.isfinite(figure) and at != step), None)
-    said = "" if broken is None else f", not finite at step {broken}"
-    return f"{title}: {value:.4g} at step {step}{said}"
+    return f"{title}: {value:.4g} at step {step}"
+
+
+def _broken(curve: Curve) -> list[int]:
+    """Steps at which it is not finite."""
+    return [step for step, value in zip(curve.steps, curve.values, strict=True) if not math.isfinite(value)]
+
+
+def _broken_columns(curve: Curve, first: float, last: float, width: int) -> list[int]:
+    """The same, one for each column of the plot."""
+    scale = width / ((last - first) or 1)
+    return list({round((step - first) * scale): step for step in _broken(curve)}.values())
+
+
+def _broken_in_words(curves: Sequence[Curve]) -> list[str]:
+    """At most one line."""
+    broken = sorted(step for curve in curves for step in _broken(curve))
+    if not broken:
+        return []
+    of = sum(len(curve) for curve in curves)
+    where = f"at step {broken[0]}" if len(broken) == 1 else f"the first at step {broken[0]}"
+    return [f"{BROKEN} {len(broken)} of {of} values not finite or beyond {LARGEST:g}, {where}"]
 
 
 def _unbroken(points: Sequence[tuple[float, float]]) -> list[list[tuple[float, float]]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,9 +14,8 @@ from rl_cli.cli.run_clean import clean_command
 from rl_cli.cli.run_resume import resume_command
 from rl_cli.cli.run_sync import sync_command
 from rl_cli.core.cuts import one_line
-from rl_cli.core.errors import BadUsage, WorkFailed, did_you_mean
+from rl_cli.core.errors import BadUsage, WorkFailed
 from rl_cli.core.json_text import to_json
-from rl_cli.core.printable import printable
 from rl_cli.core.settings import ensure_home, home, load_settings
 
 app = group("Training runs: start one, see how it goes, stop it, read what came of it.")
@@ -32,7 +30,6 @@ ReportFormat = Literal["html", "md"]
 PlotOption = Annotated[
     bool | None, typer.Option("--plot/--no-plot", help="Draw curves; default: on a terminal.")
 ]
-LOOK_EVERY_SECONDS = 0.25
 
 
 def _find(text: str, up_to_date: bool = True) -> Any:
@@ -202,33 +199,12 @@ def logs_command(
         str, typer.Option("--process", help="Whose log: trainer, supervisor, wandb, uploader, or a helper's.")
     ] = "trainer",
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="Begin so many lines back.")] = 100,
+    json_: JsonOption = False,
 ) -> None:
-    """Print the log of one of a run's processes."""
-    from rl_cli.runs.follow import must_exist
-    from rl_cli.runs.logs import Tail
+    """Print the log of one of a run's processes; structured lines readably, with --json as objects."""
+    from rl_cli.cli.run_logs import show_logs
 
-    found = _find(run, up_to_date=False)
-    known = sorted(path.stem for path in (found.path / "logs").glob("*.log"))
-    if process not in known:
-        raise BadUsage(f"{found.id} has no log of '{process}'", did_you_mean(process, known))
-    tail = Tail(found.log_path(process), lines)
-    while True:
-        over = not follow or _is_over(found)
-        must_exist(found)
-        sys.stdout.write(printable(tail.read() + (tail.rest() if over else "")))
-        sys.stdout.flush()
-        if over:
-            if not found.log_path(process).stat().st_size:
-                print(f"nothing was written to the log of '{process}'", file=sys.stderr)
-            return
-        time.sleep(LOOK_EVERY_SECONDS)
-
-
-def _is_over(run: Any) -> bool:
-    from rl_cli.runs.settle import settle
-    from rl_cli.runs.state_file import is_over
-
-    return is_over(settle(run))
+    show_logs(_find(run, up_to_date=False), process, lines, follow, json_)
 
 
 @app.command("metrics")

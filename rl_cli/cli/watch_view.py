@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from rl_cli.cli.live_block import Line, Piece
 from rl_cli.core.cuts import one_line
+from rl_cli.runs.alert_words import at_step
 from rl_cli.runs.progress import Progress, Row, number
 from rl_cli.runs.reports.sparkline import sparkline
 from rl_cli.runs.state_file import State
@@ -87,6 +88,8 @@ def _head(watched: Watched, now: float) -> Line:
     state = watched.state
     started = seconds_of(state.get("started") or state.get("created"))
     parts = [] if started is None else [f"since {duration(now - started)}"]
+    if watched.progress.attempt > 1:
+        parts.insert(0, f"attempt {watched.progress.attempt}")
     if watched.state["state"] == "running" and watched.progress.phase:
         parts.insert(0, watched.progress.phase)
     reason = f": {one_line(str(state['reason']), 300)}" if state.get("reason") else ""
@@ -176,7 +179,7 @@ def _alert(alert: Row, count: str, first: bool, now: float) -> Line:
     when = seconds_of(str(alert.get("time")))
     age = "" if when is None else f"{_about(now - when)} ago"
     style = SEVERITY_STYLES.get(str(alert.get("severity")), "")
-    told = one_line(f"{alert.get('rule')}: {alert.get('message')}", 300)
+    told = one_line(f"{alert.get('rule')}{at_step(alert)}: {alert.get('message')}", 300)
     return [Piece(f"{label:<{LABEL}}", "dim"), Piece(f"{age:<12}", "dim"), Piece(told, style)]
 
 

@@ -114,7 +114,8 @@ def _without_id(result: Message, caller: _Turn | None) -> tuple[_Turn, ToolCall]
     """The turn and the call that a result without an id answers."""
     call = caller.unanswered.take_only(result.get("name")) if caller else 0
     if caller is None or isinstance(call, int):
-        raise Unconvertible(f"a result without the id of its call, which may be one of {call}")
+        which = f"may be one of {call}" if call else "was not made before, or is answered"
+        raise Unconvertible(f"a result without the id of its call, which {which}")
     return caller, call
 
 

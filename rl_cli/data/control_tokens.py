@@ -13,7 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from environments.parsers.families import FAMILIES
+from environments.parsers.families import FAMILIES, STOP_TOKENS, THINKING
+from environments.parsers.thinking import SCRATCH_PADS
 
 _OURS = ("think", "tools", "tool_call", "tool_response", "REASONING_SCRATCHPAD")
 _TAGS = (
@@ -32,11 +33,12 @@ _NAME = r"[^\s<>|｜◁\[\]\"\\&]{1,64}"
 
 def _known(pattern: str) -> Iterator[str]:
     """Names of the parsers' marks of this form."""
-    for family in FAMILIES.values():
-        thinking = [mark for pair in family.thinking for mark in (pair.opener, pair.closer)]
-        for mark in (*thinking, *family.stop_tokens, *family.grammar.openers):
-            if found := re.fullmatch(pattern, mark):
-                yield re.escape(found[1])
+    tokens = [pair for pair in THINKING if pair not in SCRATCH_PADS]  # those of prompts are text
+    thinking = [mark for pair in tokens for mark in (pair.opener, pair.closer)]
+    calls = [mark for family in FAMILIES.values() for mark in family.grammar.openers]
+    for mark in (*thinking, *STOP_TOKENS, *calls):
+        if found := re.fullmatch(pattern, mark):
+            yield re.escape(found[1])
 
 
 def _any_of(names: Iterable[str]) -> str:

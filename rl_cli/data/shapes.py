@@ -98,8 +98,14 @@ def _thinking_fields(message: dict[str, Any], content: Any) -> Iterator[str]:
     for field in fields:
         text = text_of(field)
         if text.strip():
-            blocks, rest, _ = split_thinking(text)
-            yield "\n\n".join(filter(str.strip, [*blocks, rest])).strip() if blocks else text
+            yield _without_tags(text)
+
+
+def _without_tags(thinking: str) -> str:
+    """The text in the tags around it; all of it where tags in tags would be left: they are meant."""
+    blocks, rest, _ = split_thinking(thinking)
+    inner = "\n\n".join(filter(str.strip, [*blocks, rest])).strip()
+    return inner if blocks and not split_thinking(inner)[0] else thinking
 
 
 def _detail_text(detail: Any) -> str:

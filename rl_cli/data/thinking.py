@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from environments.parsers.families import FAMILIES
-from environments.parsers.thinking import SCRATCH_PADS
+from environments.parsers.families import THINKING
 
 _SCRATCHPAD = "REASONING_SCRATCHPAD"
-_PAIRS = (*SCRATCH_PADS, *(pair for family in FAMILIES.values() for pair in family.thinking))
-_CLOSERS = {pair.opener: pair.closer for pair in _PAIRS}
-_CLOSERS |= {f"<{name}>": f"</{name}>" for name in ("thought", "thoughts", "mm:think", "longcat_think")}
+_CLOSERS = {pair.opener: pair.closer for pair in THINKING}
 
 
 def _any_case(*patterns: str) -> str:

@@ -25,6 +25,7 @@ from rl_cli.data.markup import escape_json, escape_text, unescape_text
 from rl_cli.data.strict_json import DEEPEST, require_json, strict_json, too_deep
 from rl_cli.data.tool_stats import ToolCount, reasoning_coverage, tool_stats
 
+ROLES = ("system", "human", "gpt", "tool")
 Turn = TypedDict("Turn", {"from": str, "value": str})
 
 
@@ -56,7 +57,7 @@ def to_conversations(messages: Any, tools: Any = None) -> Trajectory:
     Raises:
         Unconvertible: It says why; NotJson where the tools hold NaN or an infinity.
     """
-    schemas = _schemas(tools)
+    schemas = tool_schemas(tools)
     conversation = canonical(messages)
     names = {schema["function"]["name"] for schema in schemas}
     stats = tool_stats(conversation.messages)
@@ -135,9 +136,13 @@ def _turns(messages: Sequence[Message]) -> Iterator[Turn]:
 
 
 def _read_turn(turn: Any) -> tuple[str, str]:
-    role, value = (turn.get("from"), turn.get("value")) if isinstance(turn, dict) else (None, None)
-    if role not in ("system", "human", "gpt", "tool") or not isinstance(value, str):
+    if not isinstance(turn, dict):
         raise Unconvertible("a turn is no object with a role as from and a text as value")
+    role, value = turn.get("from"), turn.get("value")
+    if role not in ROLES:
+        raise Unconvertible(f"unknown role {one_line(repr(role), 40)} of a turn; known: {', '.join(ROLES)}")
+    if not isinstance(value, str):
+        raise Unconvertible(f"a {role} turn without a text as value")
     return role, repair_surrogates(value)
 
 
@@ -159,8 +164,15 @@ def _read_tools(value: str) -> list[dict[str, Any]]:
     return [_schema(tool) for tool in listed]
 
 
-def _schemas(tools: Any) -> list[dict[str, Any]]:
-    """The tools' schemas, of tools as they stand in a line; a JSON text of them will do."""
+def tool_schemas(tools: Any) -> list[dict[str, Any]]:
+    """The tools' schemas in OpenAI's form, of tools as they stand in a line.
+
+    Args:
+        tools: A list, or its JSON text, of schemas of OpenAI's or Anthropic's, or names; or None.
+
+    Raises:
+        Unconvertible: It says why; NotJson where they hold NaN or an infinity.
+    """
     if isinstance(tools, str):
         try:
             tools = strict_json(tools) if tools.strip() else []
@@ -180,7 +192,7 @@ def _schema(tool: Any) -> dict[str, Any]:
         return {"type": "function", "function": {"name": tool}}
     function = tool.get("function", tool) if isinstance(tool, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-        raise Unconvertible("a tool is neither a schema with a name nor a name")
+        raise Unconvertible(f"a tool is neither a schema with a name nor a name: {one_line(repr(tool), 60)}")
     if function is not tool:
         return tool
     renamed = {"parameters" if key == "input_schema" else key: value for key, value in tool.items()}

@@ -52,7 +52,7 @@ class Endings:
 
     def save(self) -> None:
         """Keeps when it looked, and what it told that is still news; raises OSError."""
-        kept = {k: v for k, v in self._told.items() if (seconds_of(v) or self._since) >= self._since}
+        kept = {k: v for k, v in dict(self._told).items() if (seconds_of(v) or self._since) >= self._since}
         write_json(self._path, {"looked": time_text(time.time()), "told": kept})
 
 

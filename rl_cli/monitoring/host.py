@@ -11,22 +11,20 @@ from typing import Any, TypeVar
 
 from rl_cli.core.errors import RlCliError
 from rl_cli.monitoring.bounded_calls import ANSWER_SECONDS, BoundedCalls
-from rl_cli.monitoring.endings import Endings
 from rl_cli.monitoring.heartbeat import MonitorState, monitor_state, write_heartbeat
 from rl_cli.monitoring.jobs import Beat, Jobs
 from rl_cli.monitoring.live_runs import LiveRuns, is_orphan
 from rl_cli.monitoring.systemd import notify
-from rl_cli.monitoring.watching import Watched, decide, watch
-from rl_cli.runs.checks.due_checks import NEEDS_PERSON, DueChecks
-from rl_cli.runs.checks.monitor import check_now, next_check_seconds
+from rl_cli.monitoring.telling import Tell, Telling
+from rl_cli.monitoring.watching import watch
+from rl_cli.runs.checks.due_checks import DueChecks
 from rl_cli.runs.launch import attach_run
-from rl_cli.runs.outcome import is_incomplete, outcome_of
 from rl_cli.runs.run_dir import RunDir
-from rl_cli.runs.state_file import State, is_over
+from rl_cli.runs.state_file import State
 from rl_cli.runs.store import runs_folder
-from rl_cli.runs.times import duration, now_text, time_text
-from rl_cli.tracking.watcher import refresh, watching
-from tools.spec import RULES, Decision, Judge
+from rl_cli.runs.times import now_text, time_text
+from rl_cli.tracking.watcher import watching
+from tools.spec import Judge
 
 SCAN_SECONDS = 5.0
 """Between two looks for runs that somebody has started."""
@@ -34,8 +32,6 @@ LOOK_SECONDS = 1.0
 """Between two looks at the files of a run."""
 ATTACH_AGAIN_SECONDS = 60.0
 BY = "monitor"
-AT_ONCE = 8
-"""Runs that `--once` judges side by side: a model that hangs holds up no other run."""
 TOLD = ("alert", "decision", "state", "checks_missed")
 """Events of a run that are worth a line."""
 
@@ -43,9 +39,6 @@ NO_ANSWER = {"trouble": f"its directory has not answered for {ANSWER_SECONDS:g} 
 T = TypeVar("T")
 
 JudgeOf = Callable[[RunDir], Judge | None]
-Tell = Callable[[str, dict[str, Any]], None]
-"""Receives a run's id and an event: of it (see `Follower`), or of the monitor (trouble, attached, live,
-end)."""
 
 
 class Host:
@@ -59,13 +52,13 @@ class Host:
 
     def __init__(self, home: Path, judge_of: JudgeOf, tell: Tell) -> None:
         self.home, self.judge_of, self.tell = home, judge_of, tell
+        self._telling = Telling(home, tell)
         self.started = now_text()
-        self.jobs = Jobs(self._attend, self._trouble)
-        self.attaching = Jobs(self._attach, self._trouble, again_seconds=ATTACH_AGAIN_SECONDS)
+        self.jobs = Jobs(self._attend, self._telling.trouble)
+        self.attaching = Jobs(self._attach, self._telling.trouble, again_seconds=ATTACH_AGAIN_SECONDS)
         self._calls = BoundedCalls()
         self._live = LiveRuns(home)
         self._checks: dict[str, DueChecks | None] = {}
-        self._endings = Endings(home)
         self._ended: dict[str, State] = {}
         """Over, and not looked at since."""
         self._silent: set[str] = set()
@@ -85,14 +78,19 @@ class Host:
         live: dict[str, State] = {}
         try:
             while self._is_mine():
-                live = await self._answer("the folder of the runs", self._live.find, live)
-                self._ended |= self._live.ended
+                live = await self._find(live)
+                while self._live.ended:  # looks that come late add to it
+                    run_id, state = self._live.ended.popitem()
+                    self._ended[run_id] = state
                 if took_from:
                     call = partial(self._take_back, live, took_from)
                     await self._answer("what another monitor was judging", call, None)
                     took_from = None
                 facts = await self._facts(live)
-                answering = {name: state for name, state in live.items() if name not in self.unanswered}
+                silent = self.unanswered
+                answering = {
+                    name: state for name, state in live.items() if not {name, _state_of(name)} & set(silent)
+                }
                 self.jobs.keep(answering)
                 await self._answer("the ends of runs", self._tell_ends, None)
                 self.attaching.keep(run_id for run_id, state in answering.items() if is_orphan(state))
@@ -106,48 +104,7 @@ class Host:
             with suppress(OSError):
                 if self._is_mine():
                     write_heartbeat(self.home, self.started, ended=now_text(), runs={})
-                    self._endings.save()
-
-    async def once(self) -> bool:
-        """Takes what is due now of all runs, and acts on it; tells each end that was not told yet.
-
-        Returns:
-            Whether a run needs a person.
-        """
-        some = asyncio.Semaphore(AT_ONCE)
-
-        async def one(run_id: str, state: State) -> bool:
-            async with some:
-                try:
-                    return await self._once(self._run(run_id), state)
-                except Exception as error:  # whatever is wrong with one run must not stop the others
-                    self._trouble(run_id, str(error) or type(error).__name__)
-                    return True
-
-        try:
-            found = await asyncio.to_thread(self._live.find, over_too=True)
-            return any(await asyncio.gather(*(one(run_id, state) for run_id, state in found.items())))
-        finally:
-            self._endings.save()
-
-    async def _once(self, run: RunDir, state: State) -> bool:
-        if is_orphan(state):
-            await self._attach(run.id, lambda: None)
-        news = self._endings.is_news(run.id, state)
-        if is_over(state) and not (await asyncio.to_thread(_takes_end, run)):
-            return news and await asyncio.to_thread(self._tell_end, run, state)
-        await asyncio.to_thread(refresh, run)
-        outcome = await asyncio.to_thread(check_now, run)
-        if outcome is None:
-            await asyncio.to_thread(self._tell_live, run)
-            return False
-        for alert in outcome.alerts:
-            self.tell(run.id, {"kind": "alert", **alert})
-        decision = await decide(run, outcome, self.judge_of(run), BY)
-        if decision and outcome.why != "end":
-            said = {"by": decision.by, "what": decision.what, "reason": decision.reason, "why": outcome.why}
-            self.tell(run.id, {"kind": "decision", **said})
-        return self._conclude(run, Watched(outcome, decision), self.tell)
+                    self._telling.endings.save()
 
     async def _attend(self, run_id: str, beat: Beat) -> None:
         """One run, to its end."""
@@ -170,35 +127,13 @@ class Host:
                     end_once=True,
                     on_look=beat,
                 )
-                self._conclude(run, watched)
+                await asyncio.to_thread(self._telling.conclude, run, watched)
                 over = watched.outcome.why == "end"
 
     async def _attach(self, run_id: str, beat: Beat) -> None:
         """A new supervisor for a run whose trainer has outlived the old one."""
         await asyncio.to_thread(attach_run, self._run(run_id))
         self.tell(run_id, {"kind": "attached"})
-
-    def _conclude(self, run: RunDir, watched: Watched, tell: Tell | None = None) -> bool:
-        """Leaves word for the person where one is needed; returns whether one is.
-
-        `tell` is told of it as well, where nobody follows the run's events.
-        """
-        outcome, decision = watched.outcome, watched.decision
-        if outcome.why == "end":
-            return self._tell_end(run, outcome.state, decision)
-        if decision is None or decision.what not in ("ask", "change"):
-            return False
-        word = {
-            "rule": NEEDS_PERSON,
-            "severity": "warning",
-            "message": decision.message or decision.reason,
-            "action": f"answer in rl-cli chat, or: rl-cli runs stop {run.id}",
-            "figures": {"decision": decision.what},
-        }
-        run.append_event("alert", **word)
-        if tell:
-            tell(run.id, {"kind": "alert", **word})
-        return True
 
     def _tell_ends(self) -> None:
         """Of runs that were over before anybody attended to them, or whose task failed."""
@@ -207,29 +142,8 @@ class Host:
             if job and not job.task.done():
                 continue
             del self._ended[run_id]
-            if self._endings.is_news(run_id, state):
-                self._tell_end(self._run(run_id), state)
-
-    def _tell_end(self, run: RunDir, state: State, decision: Decision | None = None) -> bool:
-        """Tells it with the model's last words, if there are any; returns whether a person is needed."""
-        self._endings.told(run.id, state)
-        event = {"kind": "end", "message": outcome_of(run)}
-        if state.get("ended"):
-            event["time"] = state["ended"]
-        if decision and decision.by != RULES:
-            event |= {"by": decision.by, "said": decision.message}
-        self.tell(run.id, event)
-        return is_incomplete(state)
-
-    def _tell_live(self, run: RunDir) -> None:
-        state, left = run.state(), next_check_seconds(run)
-        of = f"/{state['total_steps']}" if state.get("total_steps") else ""
-        check = "no check is due yet" if left is None else f"next check in {duration(left)}"
-        message = f"{state['state']}, step {state.get('step') or 0}{of}, {check}"
-        self.tell(run.id, {"kind": "live", "message": message})
-
-    def _trouble(self, run_id: str, what: str) -> None:
-        self.tell(run_id, {"kind": "trouble", "what": what})
+            if self._telling.endings.is_news(run_id, state):
+                self._telling.end(self._run(run_id), state)
 
     def _is_mine(self) -> bool:
         found = monitor_state(self.home)
@@ -250,11 +164,21 @@ class Host:
             found = await self._calls.answer(name, call)
         except TimeoutError as error:
             if name not in self._silent:
-                self._trouble(name if name in self._checks else "", str(error))
+                self._telling.trouble(name if name in self._checks else "", str(error))
             self._silent.add(name)
             return otherwise
         self._silent.discard(name)
         return found
+
+    async def _find(self, live: dict[str, State]) -> dict[str, State]:
+        """Run id -> state of those that run now; one that does not answer stays as it was in `live`."""
+        names = await self._answer("the folder of the runs", self._live.names, list(live))
+
+        async def look(name: str) -> State | None:
+            return await self._answer(_state_of(name), partial(self._live.look, name), live.get(name))
+
+        states = await asyncio.gather(*map(look, names))
+        return {name: state for name, state in zip(names, states, strict=True) if state}
 
     async def _facts(self, live: dict[str, State]) -> dict[str, dict[str, Any]]:
         """Run id -> what a heartbeat says of it."""
@@ -277,7 +201,6 @@ class Host:
         return {}
 
 
-def _takes_end(run: RunDir) -> bool:
-    """Takes the end of a run that somebody judges; False if nobody does, or the end is taken."""
-    checks = DueChecks(run)
-    return checks.begun and checks.take_end()
+def _state_of(run_id: str) -> str:
+    """What the look at a run's state is called."""
+    return f"the state of {run_id}"

@@ -18,23 +18,32 @@ class LiveRuns:
         self._folder = runs_folder(home)
         self._over: dict[str, int] = {}
         self.ended: dict[str, State] = {}
-        """Runs that the last `find` saw to be over for the first time."""
+        """Runs that were seen to be over for the first time since this was last emptied."""
 
-    def find(self, over_too: bool = False) -> dict[str, State]:
-        """Run id -> state: of those that run, or whose trainer does; with `over_too` of all that ever did."""
-        found: dict[str, State] = {}
-        self.ended = {}
-        names = [entry.name for entry in self._folder.iterdir()] if self._folder.is_dir() else []
-        for name in sorted(names):
-            changed = _changed(self._folder / name / "state.json")
-            if name.startswith(".") or changed is None or self._over.get(name) == changed:
-                continue
-            state = settle(RunDir(self._folder / name))
-            if state["state"] in LIVE or not (is_over(state) or state["state"] == "created") or over_too:
-                found[name] = state
-            elif is_over(state):
-                self._over[name], self.ended[name] = changed, state
-        return found
+    def find(self) -> dict[str, State]:
+        """Run id -> state: of those that run, or whose trainer does."""
+        return {name: state for name in self.names() if (state := self.look(name))}
+
+    def names(self) -> list[str]:
+        return run_names(self._folder)
+
+    def look(self, name: str) -> State | None:
+        """The state of one run if it is live; None if it is not, or is none."""
+        changed = _changed(self._folder / name / "state.json")
+        if changed is None or self._over.get(name) == changed:
+            return None
+        state = settle(RunDir(self._folder / name))
+        if state["state"] in LIVE or not (is_over(state) or state["state"] == "created"):
+            return state
+        if is_over(state):
+            self._over[name], self.ended[name] = changed, state
+        return None
+
+
+def run_names(folder: Path) -> list[str]:
+    """What may be runs: nothing but the folder itself is read."""
+    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+    return sorted(name for name in names if not name.startswith("."))
 
 
 def is_orphan(state: State) -> bool:

@@ -12,6 +12,7 @@ from environments.policies.operator.judgement import judge as judge_by_rules
 from environments.policies.operator.wording import Voice
 from environments.tool_calls import first_of
 from rl_cli.core.cuts import one_line
+from rl_cli.monitoring.bounded_calls import ANSWER_SECONDS
 from rl_cli.monitoring.heartbeat import LATE_SECONDS
 from rl_cli.monitoring.last_words import last_words
 from rl_cli.runs.checks.clock import SystemClock, seconds_between
@@ -89,7 +90,9 @@ async def decide(
     try:
         decision = await _asked(run, outcome, judge, interrupted)
     except BaseException:  # cancelled: somebody else may judge it
-        await asyncio.shield(asyncio.to_thread(checks.give_back))
+        with suppress(TimeoutError):  # files that do not answer
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await asyncio.shield(asyncio.to_thread(checks.give_back))
         raise
     if decision is None:
         await asyncio.to_thread(checks.give_back)
@@ -97,12 +100,16 @@ async def decide(
     away = seconds_between(begun, SystemClock().now()) > LATE_SECONDS
     if away and outcome.why != "end" and not await asyncio.to_thread(checks.is_held):
         return None  # we were stopped meanwhile, and somebody else has judged it
+    await asyncio.to_thread(_carry_out, run, decision, outcome, by)
+    return None if outcome.why == "end" and not decision.message else decision
+
+
+def _carry_out(run: RunDir, decision: Decision, outcome: CheckOutcome, by: str) -> None:
     with suppress(OSError):  # a full disk: what was decided is done all the same
         run.append_event("decision", **_record(decision, outcome))
     if decision.what == "stop":
-        await asyncio.to_thread(stop_run, run, by, decision.reason, False)
-    await asyncio.to_thread(checks.settled)
-    return None if outcome.why == "end" and not decision.message else decision
+        stop_run(run, by, decision.reason, wait=False)
+    DueChecks(run).settled()
 
 
 async def _asked(

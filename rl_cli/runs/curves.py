@@ -17,6 +17,7 @@ AXES = ("time", "phase", "step")
 SMOOTH = 10
 """Points whose mean the extremes of a curve are looked for in."""
 LARGEST = 1e100
+IN_WORDS = {"nan": "NaN", "inf": "infinite", "-inf": "minus infinite"}
 MOST_STEP = 2**53
 """Up to which floats tell steps apart."""
 TEXT_NUMBERS = frozenset(["nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"])
@@ -204,6 +205,10 @@ class NotFinite:
     name: str
     value: float
     """As it was logged: curves hold one beyond LARGEST as infinite."""
+
+    def in_words(self) -> str:
+        """What follows "is"."""
+        return IN_WORDS.get(str(self.value), f"{self.value:.4g}, too large to go on with,")
 
 
 class Curves:

@@ -89,9 +89,10 @@ def view_of(progress: Progress, limits: Limits, **now: Any) -> View:
     )
 
 
-def alert_fields(finding: Finding) -> dict[str, Any]:
-    """A finding as the fields of an `alert` event."""
+def alert_fields(finding: Finding, progress: Progress) -> dict[str, Any]:
+    """A finding as the fields of an `alert` event, with the step that the run has reached."""
     return {
+        **progress.reached(),
         "rule": finding.rule,
         "severity": finding.severity,
         "message": finding.message,

@@ -10,6 +10,7 @@ from rl_cli.core.files import open_regular
 from rl_cli.core.masked_files import mask_file
 from rl_cli.core.redaction import StreamRedactor
 from rl_cli.runs.containment import is_inside
+from rl_cli.runs.stack_dumps import in_traceback_order
 
 TAIL_BYTES = 64 * 1024
 _ERROR = re.compile(r"^(?:[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b|Fatal|fatal|ERROR|error)[^a-z]?")
@@ -18,7 +19,10 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def last_lines(path: Path, count: int = 20) -> list[str]:
-    """The last `count` meaningful lines: not blank, progress bars as they stood at last, no escape codes."""
+    """The last `count` meaningful lines: not blank, progress bars as they stood at last, no escape codes.
+
+    What hangs or was killed tells so as a traceback does: see `in_traceback_order`.
+    """
     try:
         with open_regular(path) as file:
             size = file.seek(0, 2)
@@ -30,7 +34,7 @@ def last_lines(path: Path, count: int = 20) -> list[str]:
     whole = text.split("\n") if size <= TAIL_BYTES else text.split("\n")[1:]
     lines = [line.rstrip("\r").rpartition("\r")[2] for line in whole]
     cleaned = [head(_ESCAPES.sub("", line).rstrip(), 2000) for line in lines]
-    return [line for line in cleaned if line][-count:]
+    return in_traceback_order([line for line in cleaned if line])[-count:]
 
 
 def mask_logs(folder: Path) -> None:

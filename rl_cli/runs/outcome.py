@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rl_cli.core.cuts import one_line
+from rl_cli.runs.alert_words import at_step
 from rl_cli.runs.attempt_changes import changes_in_force
 from rl_cli.runs.progress import Progress, number, progress_of
 from rl_cli.runs.run_dir import RunDir
@@ -319,7 +320,8 @@ def text_summary(run: RunDir) -> str:
         lines.append(f"{what_kind} (n = {evaluation['n']}): " + ", ".join(measured))
     lines += [f"note: {note}" for note in [*notes(run, run.state(), events), *tracking_notes(run)]]
     lines += [
-        one_line(f"alert: {alert['message']} -> {alert['action']}", 1200) for alert in summary["alerts"][-5:]
+        one_line(f"alert{at_step(alert)}: {alert['message']} -> {alert['action']}", 1200)
+        for alert in summary["alerts"][-5:]
     ]
     lines += [f"log: {line}" for line in (run.state().get("last_log_lines") or [])[-5:]]
     lines += [f"checkpoint, {found.title()}: {found.path}" for found in checkpoints(run, events)]

@@ -116,6 +116,12 @@ class Progress:
             if accuracy is not None:
                 self.validations.put(step, accuracy)
 
+    def reached(self) -> dict[str, Any]:
+        """`phase` and `step` of the newest row that counts, where there is one."""
+        if self.step:
+            return {"phase": "grpo", "step": self.step}
+        return {"phase": "sft", "step": self.sft.steps.steps[-1]} if len(self.sft) else {}
+
     @property
     def current_alerts(self) -> list[Row]:
         """Those of the attempt that goes on, or was the last."""
@@ -124,6 +130,7 @@ class Progress:
     def _resumed(self, event: Row) -> None:
         """The run goes on from a checkpoint: what came after that is to be done again."""
         step, attempt = as_step(event.get("step")), event.get("attempt")
+        self.phase = "grpo" if step else None
         if isinstance(attempt, int):
             self.alerts = [{"attempt": self.attempt, **alert} for alert in self.alerts]
             self.attempt = attempt

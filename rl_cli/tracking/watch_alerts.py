@@ -105,7 +105,7 @@ class WatchAlerts:
             running_seconds=self.running_seconds,
             quiet_seconds=quiet_seconds,
         )
-        self._raise(self._gate.passed(inspect(view), progress.rows, self._checked))
+        self._raise(self._gate.passed(inspect(view), progress.rows, self._checked), progress)
         self._checked = progress.rows
 
     def _look_for_stops(self, progress: Progress) -> None:
@@ -115,19 +115,19 @@ class WatchAlerts:
         self._recall(progress)
         self._gate.passed(self._held, progress.rows - 1)  # it went on until then
         self._signs, self._held = signs, inspect_stops(view_of(progress, self._limits))
-        self._raise(self._gate.passed(self._held, progress.rows))
+        self._raise(self._gate.passed(self._held, progress.rows), progress)
 
     def _recall(self, progress: Progress) -> None:
         if self._first:
             self._gate.remember(progress.alerts, progress.rows)
             self._first = False
 
-    def _raise(self, findings: list[Finding]) -> None:
+    def _raise(self, findings: list[Finding], progress: Progress) -> None:
         for finding in findings:
-            self.run.append_event("alert", **self._as_alert(finding))
+            self.run.append_event("alert", **self._as_alert(finding, progress))
 
-    def _as_alert(self, finding: Finding) -> dict[str, object]:
-        fields = alert_fields(finding)
+    def _as_alert(self, finding: Finding, progress: Progress) -> dict[str, object]:
+        fields = alert_fields(finding, progress)
         if finding.verdict is None:
             return fields
         how = f"nothing was stopped: wandb_stop_run, or rl-cli runs stop {self.run.id}, asks W&B to stop it"

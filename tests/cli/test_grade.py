@@ -52,12 +52,26 @@ def test_a_bad_line_is_reported_and_passed_over() -> None:
     assert len(done.stdout.splitlines()) == 2
     for number, why in (
         (2, "not JSON"),
-        (3, "'answer' must be text"),
+        (3, "'answer' is missing"),
         (4, "'gold' must be text"),
         (5, "not a"),
     ):
         assert f"line {number}: {why}" in done.stderr
     assert "4 of 6 lines could not be read" in done.stderr
+
+
+def test_other_fields_are_kept_and_missing_ones_and_bad_golds_are_told_of_together() -> None:
+    rows = [
+        {"id": 1, "gold": "18", "answer": "18", "source": {"a": [1]}, "correct": "before"},
+        {"id": 2, "answer": "18"},
+        {"id": 3, "gold": "none", "answer": "18"},
+    ]
+    done = grade("--jsonl", text="\n".join(map(json.dumps, rows)))
+    first, _ = map(json.loads, done.stdout.splitlines())
+    assert (first["source"], first["correct"]) == ({"a": [1]}, True)
+    assert not first.keys() & {"gold", "answer"}
+    assert "line 2: 'gold' is missing" in done.stderr
+    assert done.stderr.endswith("1 of 3 lines could not be read; 1 of 2 golds are no numbers\n")
 
 
 def test_wrong_usage() -> None:

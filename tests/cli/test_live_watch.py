@@ -102,6 +102,17 @@ def test_the_block_says_what_matters() -> None:
     assert "loss NaN" in text_of(block(watched(loss=math.nan), 120, 30, NOW))
 
 
+def test_a_resumed_run_is_told_with_its_attempt_and_the_phase_it_is_in_now() -> None:
+    one = watched()
+    one.progress.feed([], [{"kind": "phase", "name": "evaluation"}])
+    one.progress.feed([], [{"kind": "resumed", "attempt": 2, "step": 30}])
+    alert = {"kind": "alert", "rule": "kl_high", "message": "KL is 3.1", **one.progress.reached()}
+    one.progress.feed([], [alert])
+    told = text_of(block(one, 120, 30, NOW))
+    assert told.startswith("run-1  running  grpo  attempt 2  since 2 min 05 s")
+    assert "kl_high at step 30: KL is 3.1" in told
+
+
 @pytest.mark.parametrize("columns", [20, 47, 80, 200])
 def test_a_frame_fits_the_terminal_and_obeys_nobody(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "get_terminal_size", lambda *_: os.terminal_size((columns, 10)))

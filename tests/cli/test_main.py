@@ -71,6 +71,7 @@ def test_anything_but_a_word_that_is_no_command_is_a_request(
         (["hello"], "known: ask, chat"),
         (["train", "--yes"], "a request takes several words"),
         (["run:1"], "unknown command 'run:1'"),
+        (["convert"], "did you mean data convert?"),
     ],
 )
 def test_a_single_ascii_word_that_is_no_command_is_an_error(argv: list[str], words: str) -> None:

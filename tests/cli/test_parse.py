@@ -94,9 +94,14 @@ def test_arguments_follow_the_schemas_of_the_tools_that_were_offered(tmp_path: P
         (("--family", "hermez"), "unknown family 'hermez' (did you mean hermes?)"),
         (("--family", "hermes", "--variant", "x"), "no variant 'x' of hermes: it has none"),
         (("--family", "mistral", "--variant", "x"), "no variant 'x' of mistral: pre_v11"),
-        (("--model", "a-model-of-mine"), "'a-model-of-mine' tells no family of models (name the family"),
-        ((), "either --family or --model"),
-        (("--family", "hermes", "--model", "qwen3"), "either --family or --model"),
+        (("--model", "a-model-of-mine"), "'a-model-of-mine' tells no family (give one with --family"),
+        (("--model", "my/lama-8b"), "give one with --family; did you mean llama"),
+        ((), "by --family, or --model"),
+        (("--family", "hermes", "--model", "qwen3"), "both --family and --model were given"),
+        (("--family", "Qwen/Qwen3-8B"), "a model's name goes with --model"),
+        (("--model", "llama-3.1", "--variant", "pythonic"), "--variant goes with --family only"),
+        (("--list", "--stream"), "--list goes with no other option"),
+        (("--family", "hermes", "--tools", "number.json"), "number.json: a tool is neither a schema"),
         (("--family", "hermes", "--tools", "none.json"), "none.json does not exist"),
         (("--family", "hermes", "--tools", "broken.json"), "broken.json is not JSON"),
         (("--family", "hermes", "--tools", "object.json"), "object.json holds no list of tools"),
@@ -106,6 +111,7 @@ def test_arguments_follow_the_schemas_of_the_tools_that_were_offered(tmp_path: P
 def test_bad_usage_is_one_line(tmp_path: Path, options: tuple[str, ...], words: str) -> None:
     (tmp_path / "broken.json").write_text("[")
     (tmp_path / "object.json").write_text("{}")
+    (tmp_path / "number.json").write_text("[5]")
     done = parse("text", *options, cwd=tmp_path)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert words in done.err
@@ -170,6 +176,22 @@ def test_each_line_is_answered_at_once() -> None:
     assert (out, process.returncode) == (b"", 0)
 
 
+def test_a_line_may_name_its_model_hold_its_tools_as_text_and_keep_other_fields() -> None:
+    row = {"id": 1, "model": "Qwen/Qwen3-Coder-480B", "text": MOVE, "tools": json.dumps(TOOLS), "n": [1]}
+    made = found(json.dumps({**row, "content": "before"}), "--jsonl")
+    assert json.loads(made["tool_calls"][0]["arguments"]) == {"steps": 3}
+    assert (made["n"], made["content"]) == ([1], None)
+    assert not made.keys() & {"model", "text", "tools"}
+    for wrong, words in (
+        ({"family": "qwen"}, "both 'family' and 'model' were given"),
+        ({"model": None}, "by 'family', or 'model'"),
+        ({"text": None}, "'text' is missing"),
+        ({"tools": [5]}, "a tool is neither a schema with a name nor a name: 5"),
+        ({"tools": "none"}, "tools are a text that is no JSON list"),
+    ):
+        assert words in parse(json.dumps({**row, **wrong}), "--jsonl").err
+
+
 def test_bad_lines_are_told_of_by_number_and_the_others_are_parsed() -> None:
     old = '[TOOL_CALLS][{"name": "move", "arguments": {}}]'
     rows: list[Any] = [
@@ -224,7 +246,11 @@ def test_the_prompt_may_have_opened_the_reasoning() -> None:
     assert parse("cut", "--family", "qwen3_coder", "--in-reasoning", "--stream").rows()[-1] == cut
     row = {"id": 1, "family": "qwen3_coder", "text": "cut", "other": "key"}
     for said, result in ((True, cut), (None, {**cut, "content": "cut", "reasoning": None})):
-        assert found(json.dumps({**row, "in_reasoning": said}), "--jsonl") == {"id": 1, **result}
+        assert found(json.dumps({**row, "in_reasoning": said}), "--jsonl") == {
+            "id": 1,
+            **result,
+            "other": "key",
+        }
     assert (
         "'in_reasoning' must be true or false" in parse(json.dumps({**row, "in_reasoning": 1}), "--jsonl").err
     )

@@ -31,8 +31,9 @@ def test_plots_take_the_width_of_the_terminal(
     told = capsys.readouterr().out
     assert "\x1b" not in told
     assert max(map(display_width, told.splitlines())) <= columns
-    for part in ("reward, mean: 0.8 at step 40", "loss: 0.1 at step 40, not finite at step 30", "entropy"):
+    for part in ("reward, mean: 0.8 at step 40", "loss: 0.1 at step 40", "entropy"):
         assert part in told, part
+    assert "✕ 1 of 40 values not finite" in told
     assert "validation" not in told
     assert re.search("[\u2801-\u28ff]", told)
     assert "reward" in told.splitlines()[1]
@@ -47,6 +48,22 @@ def test_several_runs_are_drawn_over_each_other(home: Path, capsys: pytest.Captu
     plot = told.partition("reward, mean")[2].partition("loss")[0]
     assert plot.index("B") < plot.index("A")
     assert "no curves yet" not in told
+
+
+def test_what_is_not_finite_is_marked_and_counted(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = create_run(replay_config("demo"), home)
+    for step in range(1, 41):
+        loss = {3: "NaN", 20: "Infinity", 21: -1e300}.get(step, 0.1)
+        run.append_metrics("grpo", step, loss=loss, entropy="NaN")
+    print_plots([run])
+    loss, entropy = capsys.readouterr().out.split("entropy", 1)
+    assert loss.count("✕") == 1 + 3
+    assert "✕ 3 of 40 values not finite or beyond 1e+100, the first at step 3" in loss
+    assert "✕ 40 of 40 values not finite" in entropy
+    print_plots([run, learnt(home, broken=True)])
+    both = capsys.readouterr().out.partition("loss")[2].partition("entropy")[0]
+    assert "✕ 4 of 80 values not finite" in both
+    assert both.count("✕") == 1 + 4
 
 
 def test_runs_that_meet_are_both_seen(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -181,6 +181,7 @@ def test_the_older_form_of_calls() -> None:
             "a b",
             "c",
         ),
+        ({"content": "c", "reasoning": "<think><think>a"}, "<think><think>a", "c"),
         ({"content": [{"type": "thinking", "thinking": "a"}, {"type": "text", "text": "c"}]}, "a", "c"),
         ({"content": None, "refusal": "no"}, None, "no"),
         ({"content": []}, None, ""),
@@ -310,3 +311,8 @@ def test_what_is_completed_and_what_is_only_marked() -> None:
     row = to_conversations([USER, broken, result("a"), {**DONE, "finish_reason": "stop"}], ["run"])
     assert row.completed
     assert row.marks == ["invalid_arguments", "unknown_tool"]
+
+
+def test_a_result_where_no_call_was_made_is_told_of() -> None:
+    with pytest.raises(Unconvertible, match="was not made before"):
+        canonical([{"role": "user", "content": "hi"}, {"role": "tool", "content": "x"}])

@@ -106,3 +106,8 @@ def test_what_is_not_quite_the_form_is_refused(turns: Any) -> None:
 def test_system_messages_that_are_none_are_refused(kept: Any) -> None:
     with pytest.raises(Unconvertible):
         from_conversations([turn("human", "hi")], kept)
+
+
+def test_an_unknown_role_is_named_with_the_known_ones() -> None:
+    with pytest.raises(Unconvertible, match="unknown role 'user' of a turn; known: system, human, gpt, tool"):
+        from_conversations([turn("user", "hi")])

@@ -95,7 +95,6 @@ def test_the_way_back_gives_the_same_messages(messages: list[Message]) -> None:
     text = json.dumps([row.conversations, row.system_messages], ensure_ascii=False).encode()
     tools, back = from_conversations(*json.loads(text))
     assert back == expected
-    assert canonical(back).messages == expected
     assert tools == [{"type": "function", "function": {"name": "x"}}]
 
 

@@ -22,7 +22,7 @@ import yaml
 from rl_cli.cli.monitor import event_text
 from rl_cli.core.files import read_json, write_json
 from rl_cli.monitoring.heartbeat import monitor_state
-from rl_cli.monitoring.host import Host
+from rl_cli.monitoring.once import Once
 from rl_cli.runs.run_dir import RunDir
 from tests.e2e.cli import command, rl_cli
 from tests.monitoring.kit import decides
@@ -207,7 +207,7 @@ def test_once_says_by_its_exit_code_that_a_run_needs_a_person(runs: Path) -> Non
     told = rl_cli("monitor", "--once", "--model", model)
     assert told.code == 1
     assert f"{run.id}  decision (" in told.out
-    assert f"{run.id}  alert (needs_person): Is the reward right?" in told.out
+    assert re.search(rf"{run.id}  alert \(needs_person\) at step \d+: Is the reward right\?", told.out)
     alerts = until(lambda: run.summary()["alerts"])
     assert (alerts[-1]["rule"], alerts[-1]["message"]) == ("needs_person", "Is the reward right?")
     again = rl_cli("monitor", "--once", "--model", model)
@@ -323,8 +323,8 @@ def test_once_judges_runs_side_by_side_so_that_none_waits_for_a_model_that_hangs
             await asyncio.wait_for(all_asked.wait(), 60)
             return Decision("continue", "it learns", "", "model")
 
-        host = Host(runs, lambda run: judge, lambda run_id, event: told.append((run_id, event["kind"])))
-        return await host.once()
+        once = Once(runs, lambda run: judge, lambda run_id, event: told.append((run_id, event["kind"])))
+        return await once.look()
 
     assert not asyncio.run(once())
     assert {(run.id, "decision") for run in started} <= set(told)

@@ -106,9 +106,9 @@ def _lines(run: RunDir, why: Why, new: list[dict[str, Any]], known: Progress) ->
             f"{step:.0f}: {value:.3f}" for step, value in newest
         )
     yield from _figures(known)
-    if known.grpo.not_finite:
-        found = known.grpo.not_finite[:3]
-        yield "Not finite: " + ", ".join(f"{_quoted(one.name, 12)} at step {one.step}" for one in found)
+    if found := known.grpo.not_finite[:3]:
+        told = (f"{_quoted(one.name, 12)} is {one.in_words()} at step {one.step}" for one in found)
+        yield f"Not finite or too large: {', '.join(told)}"
     if earlier := _rules(known.current_alerts) - _rules(new):
         counts = ", ".join(f"{_quoted(rule, 12)} x {count}" for rule, count in earlier.most_common(ALERTS))
         yield f"Alerts before: {counts}"

@@ -47,8 +47,7 @@ def alerts(found: Events, state: Mapping[str, Any]) -> list[Block]:
     rows: list[list[Cell | str]] = []
     for alert in found[-MOST_ROWS:]:
         severity = str(alert.get("severity") or "alert")
-        evidence = alert.get("figures")
-        aside = pairs(evidence) if isinstance(evidence, dict) else ""
+        aside = _evidence(alert, alert.get("figures"))
         rows.append(
             [
                 _moment(alert.get("time"), state),
@@ -66,7 +65,7 @@ def decisions(events: Events, state: Mapping[str, Any]) -> list[Block]:
     """Who decided what, when and why; states too."""
     rows: list[list[Cell | str]] = []
     for event in events:
-        kind, evidence = event.get("kind"), event.get("evidence")
+        kind = event.get("kind")
         if kind == "state" and event.get("state") == "created" and rows:
             continue  # of the next attempt, which is told as resumed
         if kind == "state":
@@ -82,9 +81,10 @@ def decisions(events: Events, state: Mapping[str, Any]) -> list[Block]:
             who, what = "supervisor", "took over a trainer that ran on alone"
         else:
             continue
-        told = [pairs(evidence)] if isinstance(evidence, dict) and evidence else []
-        if kind == "decision" and event.get("why"):
-            told.insert(0, f"at a check: {event['why']}")
+        told = []
+        if kind == "decision":
+            at_check = f"at a check: {event['why']}" if event.get("why") else ""
+            told = [part for part in (at_check, _evidence(event, event.get("evidence"))) if part]
         reason = short_figures(str(event.get("reason") or ""))
         aside = f"({'; '.join(told)})" if told else ""
         rows.append(
@@ -97,6 +97,13 @@ def decisions(events: Events, state: Mapping[str, Any]) -> list[Block]:
         )
     heads = ("after", "who", "what", "why")
     return [Table(heads, rows[-MOST_ROWS:], kind="stacked"), *_left_out(len(rows))] if rows else []
+
+
+def _evidence(event: Mapping[str, Any], figures: Any) -> str:
+    """The figures with their step, or else the step that the run had reached."""
+    known = {"step": event.get("step"), "phase": event.get("phase")}
+    reached = {key: value for key, value in known.items() if value != "grpo"}
+    return pairs({**figures, **reached, **figures} if isinstance(figures, dict) else reached)
 
 
 def pairs(values: Mapping[str, Any]) -> str:

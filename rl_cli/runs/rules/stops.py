@@ -14,7 +14,6 @@ WATCHED = (
     *("logprob/max_diff", "logprob/mean_diff", "logprob/kl", "completion/mean_tokens"),
 )
 """Figures that must be finite, and no larger than a curve holds; elsewhere NaN is an alert."""
-NAMES = {"nan": "NaN", "inf": "infinite", "-inf": "minus infinite"}
 SOLVED = 0.99
 """Validation accuracy from which a lack of signal means that nothing is left to learn."""
 EQUAL = 1e-6
@@ -24,8 +23,7 @@ EQUAL = 1e-6
 def not_finite(view: View) -> Iterator[Finding]:
     for phase, curves in (("sft", view.sft), ("grpo", view.grpo)):
         for one in curves.not_finite:
-            is_what = NAMES.get(str(one.value), f"{one.value:.4g}, too large to go on with,")
-            what = f"{one.name} is {is_what} at {phase} step {one.step}"
+            what = f"{one.name} is {one.in_words()} at {phase} step {one.step}"
             evidence = {"metric": one.name, "step": one.step, "phase": phase}
             if one.name in WATCHED:
                 advice = "lower the learning rate; look at the rewards of the last samples"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Mapping
 from typing import Any
 
@@ -110,6 +112,16 @@ class Workers:
         """Ends the trainer, with all that it started."""
         assert self.trainer
         self._end(self.trainer.identity)
+
+    def trainer_ended(self) -> bool:
+        return self.trainer is not None and self.trainer.ended(0)
+
+    def show_where_the_trainer_hangs(self) -> None:
+        """SIGABRT makes Python's fault handler write the stack of every thread to the trainer's log."""
+        assert self.trainer
+        if not self.trainer.ended(0):
+            os.kill(self.trainer.identity.pid, signal.SIGABRT)
+            self.trainer.ended(1.0)
 
     def survivors(self) -> list[ProcessIdentity]:
         """What could not be ended and still runs."""

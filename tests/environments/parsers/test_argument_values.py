@@ -71,6 +71,35 @@ def test_deep_and_wide_schemas_are_read_once() -> None:
     assert value("5", {"properties": {"x": schema}}) == 5
 
 
+NESTED = {
+    "properties": {
+        "o": {"type": "object", "properties": {"zip": {"type": "string"}, "b": {"$ref": "#/$defs/B"}}},
+        "l": {"type": "array", "items": {"type": "string"}},
+        "e": {"type": "array"},
+        "n": {"type": "integer", "nullable": True},
+    },
+    "$defs": {"B": {"type": "boolean"}},
+}
+
+
+def test_the_schema_counts_inside_of_values_too() -> None:
+    mark = "]<]minimax[>["
+    inside = "<o>|<zip>007|</zip>|<b>1|</b>|</o>|<l>|<item>007|</item>|<item>true|</item>|</l>|<e>|</e>"
+    text = f'|<invoke name="f">|{inside}|<n>null|</n>|</invoke>'.replace("|", mark)
+    (call,) = FAMILIES["minimax_m3"].parse(text, tool(NESTED)).tool_calls
+    wanted = {"o": {"zip": "007", "b": True}, "l": ["007", "true"], "e": [], "n": None}
+    assert json.loads(call.arguments) == wanted
+    text = "<|tool_call>call:f{o:{zip:007,b:true},l:[007],n:null}<tool_call|>"
+    (call,) = FAMILIES["gemma4"].parse(text, tool(NESTED)).tool_calls
+    assert json.loads(call.arguments) == {"o": {"zip": "007", "b": True}, "l": ["007"], "n": None}
+
+
+def test_tools_that_are_no_list_are_refused() -> None:
+    for tools in (5, True, "f"):
+        with pytest.raises(TypeError, match="tools must be a list"):
+            CODER.parse("", tools)  # type: ignore[arg-type]
+
+
 def test_an_argument_that_comes_twice_is_told_of() -> None:
     twice = "<parameter=x>1</parameter><parameter=x>2</parameter>"
     parsed = CODER.parse(f"<function=f>{twice}</function>")

@@ -36,6 +36,11 @@ from environments.parsers.families import family_of, parser_for
         ("ibm-granite/granite-4.0-h-small", "granite4"),
         ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B", "nemotron_v3"),
         ("XiaomiMiMo/MiMo-7B-RL", "qwen"),
+        ("llama3.2:1b", "llama_pythonic"),
+        ("deepseek-v3p1", "deepseek_v31"),
+        ("Mistral-Large-Instruct-2407", "mistral_pre_v11"),
+        ("/home/hermes/models/Qwen3-Coder-30B", "qwen3_coder"),
+        ("/models/Qwen3-8B/snapshots/abc12", "qwen"),
         ("XiaomiMiMo/MiMo-V2-Flash", "qwen3_coder"),
         ("stepfun-ai/Step-3.5-Flash", "step3p5"),
     ],
@@ -51,7 +56,11 @@ def test_a_name_that_tells_nothing_has_no_family() -> None:
 
 
 @pytest.mark.parametrize(
-    "model", ["nvidia/Llama-3.1-Nemotron-Nano-8B-v1", "MiniMaxAI/MiniMax-M1-80k", "THUDM/glm-4-9b-chat"]
+    "model",
+    [
+        *("nvidia/Llama-3.1-Nemotron-Nano-8B-v1", "MiniMaxAI/MiniMax-M1-80k", "THUDM/glm-4-9b-chat"),
+        *("meta-llama/Llama-2-7b", "chatglm-6b", "OpenReasoning-Nemotron-32B", "MiniMaxAI/SynLogic"),
+    ],
 )
 def test_a_model_that_writes_in_another_form_has_no_family(model: str) -> None:
     assert parser_for(model) is None

@@ -27,7 +27,7 @@ def floods(family: Family) -> Iterator[str]:
     """Units that, repeated, have made parsers slow: marks that open and never close, cut calls, brackets."""
     call = family.render([ParsedCall("f", '{"a": "x", "b": 3}')])
     yield from family.grammar.openers
-    yield from (call, call[: len(call) // 2], call[:-1])
+    yield from (call, call[: len(call) // 2], call[:-1], '\\"', call[:-1] + '"', "'}" + call[:9])
     yield from ("<", "[", "{", '"', "\\", '{"a":', '[{"name":', "f(a=[", " \n", "<think>", "\n</think>\n")
 
 

@@ -12,6 +12,7 @@ BOUNDS = (
     "under {}|over {}|below {}|above {}|at least {}|at most {}|fewer than {}|no more than {}|not less than {}"
     "|up to {}|a minimum of {}|less than or equal to {}|just under {}|almost {}|nearly {}|close to {}|> {}"
     "|<= {}|≥{}|{} or more|{} or fewer|{} and above|{} at most|{} at least|{}+|{} max|over a total of {}"
+    "|in excess of {}|capped at {}|greater than or equal {}|no later than {}|{} or better|≦ {}"
 )
 IN_CHINESE = ["至少{}", "不超过{}", "大于等于{}", "不到{}", "{}以上", "{}个以下", "{}多"]
 
@@ -66,6 +67,10 @@ CONDITIONS = [
     "If he works the answer is 18, otherwise it is 19.",
     "If he works, the answer is 18; if not, the answer is 19.",
     "The answer is 18 unless it rains.",
+    "The answer is 18 (if x > 0).",
+    "The answer is 18, x > 0; 19, x < 0.",
+    "It is 19 if he works and 18 otherwise.",
+    "The answer is 18 in the first case and 19 in the second.",
     "\\boxed{18 \\text{ if } x>0}",
     "\\boxed{18} if x > 0, otherwise \\boxed{19}",
     "\\boxed{18} if he works, otherwise 19",

@@ -12,7 +12,7 @@ FORMULAS = (
     "18a|18ab|18xy|18i|18x+2|18n|18 x|18\\,x|f(18)|g(18)|18(2)|18(x)|18(x+1)|(18)(2)|2(18)|\\sin(18)|18 + x"
     "|18^2|18\\pi|\\frac{18}{x}|x^2=18|x^{2} = 18|2x = 18|x+1=18|x + y = 18|x - 2 = 18|xy = 18|-x = 18"
     "|x/2 = 18|\\frac{x}{2} = 18|\\sqrt{x}=18|\\log x = 18|x! = 18|(x+1)^2 = 18|\\lfloor x \\rfloor = 18"
-    "|a + 18"
+    "|a + 18|sin 18|log 18|∛18|18‰|18个半|18千|18 lakh"
 )
 SOLVED = (
     "x=18|x = 18|n=18|a_1 = 18|x_{1} = 18|\\theta = 18|x' = 18|\\text{Total cost} = 18|f(3) = 18|9(2) = 18"
@@ -28,6 +28,11 @@ def test_a_formula_is_no_number(formula: str, form: str) -> None:
     grade = grade_number("18", form.replace("{}", formula))
     assert not grade.correct
     assert grade.extracted != "18"
+
+
+@pytest.mark.parametrize("answer", ["18(2)", "9(18)", "It is 9(18).", "(9)(18)"])
+def test_a_product_alone_is_no_number(answer: str) -> None:
+    assert grade_number("18", answer).extracted is None
 
 
 @pytest.mark.parametrize("equation", SOLVED.split("|"))

@@ -20,10 +20,11 @@ UNITS = (
     "¦\\frac12¦\\,¦<think>¦</think>¦<think></think>¦<answer>¦<answer></answer>¦<|channel|>¦<|im_end|"
     "¦the answer ¦the answer is ¦the answer is 1 ¦the answer is x.\n¦####¦####\n¦#### 1\n¦#### w\n¦<b>¦> "
     "¦no wait, ¦. Correction: 1¦that's wrong ¦sorry, 1 ¦\n\nNote: ¦other problem"
-    "¦~~1~~¦~~¦<del>¦<del>1</del>¦<s>¦\\cancel{¦not ¦not about ¦I don't think ¦I don't think it is 1. ¦1 is wrong "
-    "¦doubt ¦wrong answer ¦if ¦if x otherwise ¦else ¦unless ¦1 if x>0 ¦at least ¦at least 1 ¦1 or more ¦1+¦>1"
-    "¦-> ¦=¦&¦&lt;¦<!--¦1 000 ¦ 000¦and a half ¦1\u0336¦x^2 = ¦x = 1 ¦f(¦1(¦1a¦(x+1)^¦+x¦|x|¦\\, ¦Is it 1?\n"
-    "¦no, 1\n¦but it is 1\n¦half ¦no one one ¦\ue000¦<think ¦◁¦[think]¦至少¦不是1"
+    "¦~~1~~¦~~¦<del>¦<del>1</del>¦<s>¦\\cancel{¦not ¦not about ¦I don't think ¦I don't think it is 1. "
+    "¦1 is wrong ¦doubt ¦wrong answer ¦if ¦if x otherwise ¦else ¦unless ¦1 if x>0 ¦at least ¦at least 1 "
+    "¦1 or more ¦1+¦>1¦-> ¦=¦&¦&lt;¦<!--¦1 000 ¦ 000¦and a half ¦1\u0336¦x^2 = ¦x = 1 ¦f(¦1(¦1a¦(x+1)^¦+x¦|x|"
+    "¦\\, ¦Is it 1?\n¦no, 1\n¦but it is 1\n¦half ¦no one one ¦\ue000¦<think ¦◁¦[think]¦至少¦不是1¦1? no"
+    "¦1, 1 or ¦\\\\ ¦18个¦one might think ¦1, x<1¦<b line-through>¦not ly "
     '¦wait ¦wait it is ¦neither ¦one ¦one hundred ¦minus ¦不是¦一¦十分之¦答案是¦²¦１¦１，¦½¦{"answer":'
 )
 PARTS = UNITS.split("¦")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -136,52 +137,6 @@ def test_several_values_are_no_answer(a: int, b: int) -> None:
                 assert not grade_number(str(gold), statement).correct, statement
 
 
-ENGLISH = ["one", "twelve", "twenty", "forty-seven", "ninety nine", "one hundred", "three hundred and five"]
-ENGLISH += ["two thousand", "eighteen hundred", "ninety-nine thousand nine hundred ninety-nine", "a million"]
-READ_AS = [1, 12, 20, 47, 99, 100, 305, 2000, 1800, 99_999, 1_000_000]
-
-
-@pytest.mark.parametrize(("words", "value"), list(zip(ENGLISH, READ_AS, strict=True)))
-def test_number_words(words: str, value: int) -> None:
-    for answer in (f"The answer is {words}.", f"#### {words} apples", f"\\boxed{{\\text{{{words}}}}}", words):
-        assert grade_number(str(value), answer).correct, answer
-        assert not grade_number(str(value + 1), answer).correct
-    assert grade_number(str(-value), f"The answer is minus {words}.").correct
-
-
-@pytest.mark.parametrize(
-    ("numeral", "gold"),
-    [
-        *zip(
-            ["十", "十八", "二十五", "一百零五", "两千", "一万八千"],
-            [10, 18, 25, 105, 2000, 18_000],
-            strict=True,
-        ),
-        *zip(["二〇二六", "三亿二千万", "百分之二十八"], [2026, 320_000_000, 28], strict=True),
-        ("三点五", "3.5"),
-        ("四分之三", "3/4"),
-    ],
-)
-def test_chinese_numerals(numeral: str, gold: object) -> None:
-    assert grade_number(str(gold), f"答案是{numeral}。").correct
-    assert grade_number(str(gold), f"最终答案：{numeral}个苹果").correct
-
-
-@pytest.mark.parametrize(
-    ("gold", "answer"),
-    [
-        ("1", "The answer is one of these."),
-        ("1", "No one knows."),
-        ("1", "答案是一样的。"),
-        ("102", "答案是一百二。"),  # colloquially 120
-        ("3", "The answer is two three."),
-        ("20", "eighteen or twenty"),
-    ],
-)
-def test_what_only_looks_like_a_number_word(gold: str, answer: str) -> None:
-    assert not grade_number(gold, answer).correct
-
-
 @given(st.text(), st.text())
 def test_any_text_is_graded_without_an_error(answer: str, gold: str) -> None:
     for form in ("{}", "#### {}", "\\boxed{{}", "The answer is {}", "<answer>{}"):
@@ -216,6 +171,24 @@ def test_a_non_terminating_gold_accepts_its_rounding() -> None:
     assert not grade_number("0.3333", "The answer is 0.333.").correct
 
 
+@pytest.mark.parametrize(
+    ("gold", "rounded"), [("1/3000", "0.000"), ("-1/3000", "-0.000"), ("1/30000", "0.0000")]
+)
+def test_a_rounding_has_a_significant_figure(gold: str, rounded: str) -> None:
+    assert not grade_number(gold, f"The answer is {rounded}.").correct
+    assert grade_number("0", f"The answer is {rounded}.").correct
+    assert grade_number("1/700", "#### 0.001").correct
+
+
+@given(st.fractions(-1000, 1000, max_denominator=1000), st.integers(0, 8))
+def test_a_rounding_counts_from_three_decimals_on(gold: Fraction, decimals: int) -> None:
+    rounded = round(gold, decimals)
+    terminates = 10**20 % gold.denominator == 0
+    expected = rounded == gold or (decimals >= 3 and rounded != 0 and not terminates)
+    answer = f"The answer is {Decimal(rounded.numerator) / rounded.denominator:.{decimals}f}."
+    assert grade_number(str(gold), answer).correct == expected, answer
+
+
 def test_nothing_is_evaluated(tmp_path: object) -> None:
     for text in (
         f"__import__('os').mkdir('{tmp_path}/seen')",
@@ -227,64 +200,6 @@ def test_nothing_is_evaluated(tmp_path: object) -> None:
     import os
 
     assert os.listdir(str(tmp_path)) in ([], ["home"])
-
-
-STATEMENTS = ["The answer is 18.", "\\boxed{18}", "#### 18", "<answer>18</answer>", "So he pays $18."]
-RETRACTIONS = [
-    " No wait, {}.",
-    "\n\nWait, that's wrong; it's {}.",
-    "\nI was wrong, the correct total is {}.",
-    "\nCorrection: {}.",
-    "\n\n**Correction:** {}",
-    "\nOops, I made a small mistake. That makes {} in all.",
-    "\nHmm, no, scratch that: {}",
-    "\nActually, {} apples.",
-    "\nHold on, it should be {}.",
-    "\nLet me correct that: {}",
-    "\nThat was a mistake. The total is {}.",
-    "\n等等，不对，应该是{}。",
-]
-
-
-@pytest.mark.parametrize("statement", STATEMENTS)
-@pytest.mark.parametrize("retraction", RETRACTIONS)
-def test_what_is_taken_back_does_not_count(statement: str, retraction: str) -> None:
-    answer = statement + retraction.replace("{}", "20")
-    assert grade_number("20", answer).correct, answer
-    assert not grade_number("18", answer).correct, answer
-
-
-@pytest.mark.parametrize("statement", STATEMENTS)
-def test_an_answer_taken_back_with_no_other_is_refused(statement: str) -> None:
-    for words in (" Wait, that's wrong.", "\nI made a mistake.", "\nWait, it is not 18."):
-        assert grade_number("18", statement + words).extracted is None, statement + words
-
-
-@pytest.mark.parametrize("statement", STATEMENTS)
-def test_a_second_look_that_confirms_takes_nothing_back(statement: str) -> None:
-    for words in ("\nWait, let me check: 3 * 6 = 18. Yes.", "\nWait, let me see. Yes, that's correct."):
-        assert grade_number("18", statement + words).correct, statement + words
-    assert grade_number("18", f"Wait, that's wrong: 20. {statement}").correct
-
-
-@pytest.mark.parametrize("statement", ["A: 18.", "**Total: 18**", "He pays $18.", "3 * 6 = 18"])
-@pytest.mark.parametrize(
-    "closing",
-    [
-        "Let me know if you need 5 more examples!",
-        "Note: assumes 30 days.",
-        "**Note:** 1 month has 30 days.\n\nI hope this helps with all 3 tasks.",
-        "Now on to the other 2 problems.",
-        "Would you like the other 2 as well?",
-    ],
-)
-def test_closing_notes_and_offers_state_nothing(statement: str, closing: str) -> None:
-    assert grade_number("18", f"5 + 5 = 10\n\n{statement}\n\n{closing}").correct
-
-
-def test_what_follows_a_total_is_no_closing() -> None:
-    assert grade_number("9", "Total: 18\n\nEach person pays 9.").correct
-    assert grade_number("18", "Note: he pays 18.").correct
 
 
 @pytest.mark.parametrize("written", ["70\\!,\\!000", "70\\!,000", "70,\\!000", "70\\,000", "70\\!000"])

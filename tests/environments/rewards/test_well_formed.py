@@ -38,3 +38,17 @@ def test_well_formed(answer: str, mark: Mark) -> None:
 )
 def test_ill_formed(answer: str) -> None:
     assert not well_formed(answer)
+
+
+@pytest.mark.parametrize(
+    ("empty", "mark", "filled"),
+    [
+        ("\\boxed{ }", Mark.BOXED, "\\boxed{18}"),
+        ("<answer> </answer>", Mark.ANSWER, "<answer>18</answer>"),
+        ("<answer>", Mark.ANSWER, "<answer>18"),
+        ("#### \n", Mark.HASHES, "#### 18"),
+    ],
+)
+def test_a_mark_that_holds_nothing_is_none(empty: str, mark: Mark, filled: str) -> None:
+    assert not well_formed(empty, mark)
+    assert well_formed(f"{empty}\n{filled}", mark)

@@ -13,6 +13,7 @@ STRUCK = [
     "~~{}~~",
     "<s>It costs {}.</s> I am not done.",
     "The answer is ~~{}~~.",
+    "The answer is <span style='text-decoration: line-through'>{}</span>.",
     "The answer is <del><b>{}</b></del>.",
     "<strike class='x'>The answer is {}.</strike>",
     "\\boxed{\\cancel{{}}}",
@@ -53,6 +54,9 @@ NEGATIONS = [
     "it is no longer {}",
     "The answer is not really {}, I fear.",
     "It was never {}.",
+    "It isn't remotely {}.",
+    "The answer isn't as high as {}.",
+    "The total ceases to be {}.",
     "It can't be {}.",
     "The answer is not \\boxed{{}}.",
     "The answer is definitely not **{}**!",
@@ -63,6 +67,13 @@ NEGATIONS = [
     "{} is not the answer.",
     "{} is wrong.",
     "{} isn't right",
+    "{} would be too many.",
+    "{} can't be the answer.",
+    "{} does not work.",
+    "The answer can't possibly be {}.",
+    "I retract {}.",
+    "I was wrong to say {}.",
+    "It is not {}, 5 or 6.",
     "答案不再是{}。",
     "答案绝对不是{}",
 ]
@@ -70,6 +81,10 @@ OPINIONS = [
     "I don't think the answer is {}",
     "I do not believe that it is {}.",
     "I doubt the total is {}.",
+    "I doubt {} is right.",
+    "I don't think {} is the answer.",
+    "One might think the answer is {}.",
+    "It is tempting to say that it is {}.",
     "I'm not sure that the answer is {}.",
     "It is not true that the answer is {}.",
     "It is wrong to say that the answer is {}.",
@@ -108,6 +123,9 @@ def test_a_denial_beside_a_statement_changes_nothing(form: str, denied: int, sta
         "This can't be negative, so it is 18.",
         "20 is not the answer; 18 is.",
         "The number of apples not eaten is 18.",
+        "The number of wrong answers is 18.",
+        "There are 18 students who do not work.",
+        "It used to be 20, now it is 18.",
         "Since 20 is too high, the answer is 18.",
         "Total: 18.\nNot one was lost.",
     ],
@@ -121,25 +139,26 @@ def test_number_words_are_denied_as_well(answer: str) -> None:
     assert not grade_number("18", answer).correct
 
 
+@pytest.mark.parametrize("sign", "$€£¥₹₩₽₫₪฿₱₦₺₿৳￦￥")
+def test_amounts_are_denied_and_taken_back_in_any_currency(sign: str) -> None:
+    for form in ("I don't think it is {}", "It is not {}.", "{} is wrong.", "The answer is not **{}**."):
+        assert grade_number("18", form.replace("{}", f"{sign}18")).reason == "the number is denied", form
+    assert grade_number("18", f"The answer is {sign}20. Actually {sign}18").correct
+    assert grade_number("-18", f"#### ({sign}18)").correct
+    assert grade_number("18", f"The answer is {sign}18").correct
+
+
+@pytest.mark.parametrize("form", [form for form in [*NEGATIONS, *OPINIONS] if form.isascii()])
+def test_a_denial_may_be_wrapped_at_any_word(form: str) -> None:
+    words = form.replace("{}", "18").split(" ")
+    for at in range(1, len(words)):
+        if words[at - 1].isalpha() and words[at].isalpha() and words[at].islower():
+            answer = "\n".join((" ".join(words[:at]), " ".join(words[at:])))
+            assert not grade_number("18", answer).correct, answer
+
+
 def test_a_question_states_nothing_until_it_is_confirmed() -> None:
     for question in ("Is it 18?", "Could the answer be 18?", "Are there 18 apples?"):
         assert grade_number("18", question).reason == "it asks, and states nothing"
         assert grade_number("18", f"{question} Yes.").correct
         assert not grade_number("18", f"{question} Or 20?").correct
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "The answer is 18, no, 20.",
-        "The answer is 18... no, 20.",
-        "The answer is 18, I mean 20.",
-        "The answer is 18, make that 20 apples",
-        "The answer was 18 but is now 20.",
-        "You may think the answer is 18, but it is 20.",
-        "Some say the answer is 18, but the correct total is 20.",
-    ],
-)
-def test_what_is_replaced_in_the_same_sentence_does_not_count(answer: str) -> None:
-    assert grade_number("20", answer).correct
-    assert not grade_number("18", answer).correct
