@@ -46,10 +46,13 @@ class Output:
 
     Args:
         silent_between: Text between two calls is no content, but told of in the errors.
+
+    Attributes:
+        events: Those that nobody has taken yet; None where nobody will: floods of marks make very many.
     """
 
     def __init__(self, silent_between: bool = False) -> None:
-        self.events: list[Event] = []
+        self.events: list[Event] | None = None
         self.calls: list[ParsedCall] = []
         self._silent_between = silent_between
         self._begin()
@@ -64,33 +67,37 @@ class Output:
         self._between: list[str] = []
         self._between_at = 0
 
+    def _say(self, event: Event) -> None:
+        if self.events is not None:
+            self.events.append(event)
+
     def content(self, text: str, position: int = 0) -> None:
         if self._silent_between and self.calls:
             if not self._between:
                 self._between_at = position
             self._between.append(text)
         elif told := self._content.add(text):
-            self.events.append(ContentDelta(told))
+            self._say(ContentDelta(told))
 
     def reasoning(self, text: str) -> None:
         if told := self._reasoning.add(text):
-            self.events.append(ReasoningDelta(told))
+            self._say(ReasoningDelta(told))
 
     def start_call(self, name: str, id: str = "") -> None:
         """Raises Broken where the name is empty."""
         if not name.strip():
             raise Broken("the call has no name")
         self._name, self._id = name, id
-        self.events.append(CallStarted(len(self.calls), name))
+        self._say(CallStarted(len(self.calls), name))
 
     def arguments(self, text: str) -> None:
         if text:
             self._arguments.append(text)
-            self.events.append(ArgumentsDelta(len(self.calls), text))
+            self._say(ArgumentsDelta(len(self.calls), text))
 
     def finish_call(self) -> None:
         assert self._name is not None
-        self.events.append(CallFinished(len(self.calls)))
+        self._say(CallFinished(len(self.calls)))
         self._tell_of_between()
         self.calls.append(ParsedCall(self._name, "".join(self._arguments), self._id))
         self._name, self._arguments = None, []
@@ -104,7 +111,7 @@ class Output:
     def break_call(self, position: int, reason: str, quiet: bool = False) -> None:
         """What begins at `position` is no call; it may have been started, or not. Quiet: it is no error."""
         if self._name is not None:
-            self.events.append(CallBroken(len(self.calls), reason))
+            self._say(CallBroken(len(self.calls), reason))
         self._name, self._arguments = None, []
         if not quiet:
             self.tell(position, reason)
@@ -115,14 +122,14 @@ class Output:
 
     def restart(self) -> None:
         self._begin()
-        self.events.append(Restarted())
+        self._say(Restarted())
 
     def end(self) -> None:
         """The text has ended: what stands after the last call is content."""
         text = "".join(self._between)
         self._between = []
         if told := self._content.add(text):
-            self.events.append(ContentDelta(told))
+            self._say(ContentDelta(told))
 
     def _tell_of_between(self) -> None:
         text = "".join(self._between).strip()

@@ -44,6 +44,7 @@ class Family:
     def parse(self, text: str, tools: Tools | None = None, in_reasoning: bool = False) -> Parsed:
         """Takes a whole turn apart; the arguments are those of `StreamParser`."""
         parser = StreamParser(self, tools, in_reasoning)
+        parser._out.events = None
         parser.feed(text)
         parser.end()
         return parser.parsed()
@@ -70,6 +71,7 @@ class StreamParser:
         self._family = family
         self._reader = Reader()
         self._out = Output(family.silent_between)
+        self._out.events = []
         blocks = (one.opener for one in (*family.thinking, *SCRATCH_PADS))
         self._context = Context(
             self._reader, self._out, offered(tools), limits=(*blocks, *family.stop_tokens)
@@ -107,7 +109,10 @@ class StreamParser:
         return self._out.parsed()
 
     def _new_events(self) -> list[Event]:
-        events, self._out.events = self._out.events, []
+        events = self._out.events
+        if events is None:
+            return []
+        self._out.events = []
         return events
 
     def _turn(self, in_reasoning: bool) -> Step[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -134,7 +135,7 @@ def first_quantity(statement: str, boxed: bool = False) -> Quantity | None:
 def last_quantity(sentence: str) -> Quantity | None:
     """The number that a sentence ends with, if nothing says that it is not the answer. Raises Refused."""
     text = _prepared(re.sub(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+(?=\S*\d)", "", sentence))
-    numbers = list(_NUMBER.finditer(text))
+    numbers = deque(_NUMBER.finditer(text), maxlen=2)
     if not numbers:
         return None
     number = numbers[-1]

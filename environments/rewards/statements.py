@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
 
 from environments.rewards.boxes import last_box
@@ -76,10 +77,10 @@ def stated_quantity(text: str) -> Quantity | None:
 
 def _correction(text: str, start: int = 0) -> Quantity | None:
     """What is stated after the last words that take an answer back; None where none do. Raises Refused."""
-    taken_back = list(TAKEN_BACK.finditer(text, start))
+    taken_back = deque(TAKEN_BACK.finditer(text, start), maxlen=1)
     if not taken_back:
         return None
-    rest = text[taken_back[-1].end() :]
+    rest = text[taken_back[0].end() :]
     quantity = _implicit(rest.strip(" \t\n,:;.!*_-—…"))
     if quantity is None and not CONFIRMED.search(rest):
         raise Refused("it takes its answer back")
@@ -103,12 +104,12 @@ def _announced(text: str, start: int) -> Quantity | None:
 
 def _tagged(text: str) -> tuple[str, bool, str]:
     """The content of the last answer tags that hold something, else the whole text; and what follows them."""
-    opening = list(_ANSWER_TAG.finditer(text))
-    for tag, following in zip(opening[::-1], [None, *opening[::-1]], strict=False):
-        limit = following.start() if following else len(text)
-        end = _ANSWER_TAG_END.search(text, tag.end(), limit)
-        if content := text[tag.end() : end.start() if end else limit].strip():
+    limit = len(text)
+    for start, opened in [tag.span() for tag in _ANSWER_TAG.finditer(text)][::-1]:
+        end = _ANSWER_TAG_END.search(text, opened, limit)
+        if content := text[opened : end.start() if end else limit].strip():
             return content, True, text[end.end() :] if end else ""
+        limit = start
     return text, False, ""
 
 
@@ -158,7 +159,7 @@ def _last_announcement(text: str) -> int | None:
 
 
 def _last(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    return iter(list(pattern.finditer(text))[-MOST_LOOKED_AT:][::-1])
+    return reversed(deque(pattern.finditer(text), maxlen=MOST_LOOKED_AT))
 
 
 def _sentence(text: str) -> str:
