@@ -16,6 +16,7 @@ from rl_cli.core.messages import Message
 if TYPE_CHECKING:
     from environments.agent_loop import LoopResult
     from environments.tool_context import ToolContext
+    from tools.sandboxes.base import SandboxConfig
 
 Split = Literal["train", "validation", "test"]
 
@@ -149,6 +150,14 @@ class Environment:
     def toolsets(self, rng: random.Random) -> tuple[str, ...]:
         """Sorted names of toolsets, drawn once per group and kept in the group."""
         return ()
+
+    def sandbox(self, task: Task) -> SandboxConfig | None:
+        """Where the task's commands run; None: in the default kind, without network.
+
+        A task that names an image has its sandbox started before anything is asked of the policy; any other
+        when a tool first needs it.
+        """
+        return None
 
     async def setup(self, task: Task, ctx: ToolContext) -> None:
         """Prepares the rollout's sandbox. What it raises makes an errored rollout."""

@@ -21,13 +21,9 @@ from environments import agent_loop
 from environments.agent_loop import Limits, LoopResult, StopReason
 from environments.base import Environment, Reward, Rollout, RolloutError, ScoredGroup, Task, advantages
 from environments.policies.base import Policy, PolicyError, Sampling
-from environments.tool_context import ToolContext
+from environments.tool_context import INFRASTRUCTURE, ToolContext
 from rl_cli.core.cuts import head
 from tools.dispatcher import ToolError, tool_schemas
-
-INFRASTRUCTURE = frozenset({"sandbox", "network"})
-"""Error types of tool results that spoil a rollout; every other failed call is the policy's to deal with."""
-
 
 ATTEMPT_SECONDS = 1800.0
 TEARDOWN_SECONDS = 60.0
@@ -171,10 +167,16 @@ class _Runner:
 
     async def _attempt(self, task: Task, toolsets: tuple[str, ...], attempt_id: str) -> Rollout:
         env, rollout = self.env, Rollout(task, None)
-        ctx = ToolContext(attempt_id, judge=self.judge)
-        doing, set_up = "policy", False
+        try:
+            ctx = ToolContext(attempt_id, self.judge, env.sandbox(task))
+        except Exception as error:  # as any other of the environment's, it spoils this attempt only
+            rollout.error = _as_rollout_error("sandbox", error)
+            return rollout
+        doing, set_up = "sandbox", False
         try:
             async with asyncio.timeout(self.attempt_seconds):
+                await ctx.prepare()
+                doing = "policy"
                 # Open while setup() runs and closed before reward(): a policy that batches its open sessions
                 # waits for those being prepared and never for those being judged.
                 async with self.policy.open(attempt_id, self.schemas[toolsets], self.sampling) as session:
@@ -190,16 +192,21 @@ class _Runner:
         except Exception as error:  # whatever environment, policy or sandbox raise spoils this attempt only
             rollout.error = _as_rollout_error(doing, error)
         finally:
-            if set_up:
-                await self._tear_down(task, ctx, rollout)
+            await self._tear_down(task, ctx, rollout, set_up)
         if rollout.error:
             rollout.reward = None
         return rollout
 
-    async def _tear_down(self, task: Task, ctx: ToolContext, rollout: Rollout) -> None:
+    async def _tear_down(self, task: Task, ctx: ToolContext, rollout: Rollout, set_up: bool) -> None:
+        """Lets the environment end what setup() began, and then ends the attempt's sandbox."""
         try:
-            async with asyncio.timeout(TEARDOWN_SECONDS):
-                await self.env.teardown(task, ctx)
+            try:
+                if set_up:
+                    async with asyncio.timeout(TEARDOWN_SECONDS):
+                        await self.env.teardown(task, ctx)
+            finally:
+                async with asyncio.timeout(TEARDOWN_SECONDS):
+                    await ctx.cleanup()
         except Exception as error:  # the verdict stands only if the sandbox was whole to the end
             rollout.error = rollout.error or _as_rollout_error("teardown", error)
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from tools.schema import arguments_model, json_schema, read_docstring
 from tools.spec import CallContext, Caller, Estimate, Risk, ToolSpec
-from tools.toolsets import OPERATIONS, TOOLSETS, load_toolsets, unknown_toolset
+from tools.toolsets import OPERATIONS, TOOLSETS, implemented, load_toolsets, unknown_toolset
 
 F = TypeVar("F", bound=Callable[..., Any])
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -102,5 +102,4 @@ def find_tool(name: str) -> ToolSpec | None:
 
 def all_tools() -> dict[str, ToolSpec]:
     """Every tool there is, by name."""
-    load_toolsets(TOOLSETS)
-    return {**tool_specs(TOOLSETS), **_REGISTRY}
+    return {**tool_specs(implemented()), **_REGISTRY}

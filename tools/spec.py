@@ -173,6 +173,9 @@ class CallContext:
     judge: Judge | None = None
     """Asked about a run at its checks, so that a tool can wait through them; None: it returns at each."""
     sandbox: Any = None
+    """A `tools.everyday.task_sandbox.TaskSandbox`, or a started `tools.sandboxes.base.Sandbox`."""
+    file_roots: tuple[Path, ...] = ()
+    """Folders of this computer in which file tools act instead of in a sandbox."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     """Per call: set when its result is no longer wanted. A sync tool that waits should look at it."""
 

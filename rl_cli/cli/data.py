@@ -1,4 +1,4 @@
-"""`rl-cli data convert`: conversations to training data and back."""
+"""`rl-cli data convert|distributions`: conversations to training data; what items are offered."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rl_cli.cli.app import group
+from rl_cli.cli.distributions import distributions
 from rl_cli.cli.jsonl import convert_lines
 from rl_cli.cli.output import say
 from rl_cli.core.errors import BadUsage
@@ -18,7 +19,8 @@ MESSAGES = ("tools", "messages")
 CONVERSATIONS = ("conversations", "system_messages", "tool_stats", "reasoning", "completed", "marks")
 """The fields of a line in each of the two forms; others stand beside them."""
 
-app = group("Convert conversations to training data and back.")
+app = group("Make training data, and convert conversations to it and back.")
+app.command("distributions")(distributions)
 
 
 @app.command("convert")

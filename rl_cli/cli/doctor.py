@@ -43,6 +43,7 @@ class Check:
 def doctor(json_: JsonOption = False) -> None:
     """Say what this machine has, what is missing, and how to get it."""
     checks = [_python(), *_extras(), *_machine(), *_home(), _tracking(), *_models(), _monitor()]
+    checks += [*_sandboxes(), *_toolsets()]
     ok = all(check.state != "broken" for check in checks)
     if json_:
         print_json({"ok": ok, "checks": [asdict(check) for check in checks]})
@@ -125,6 +126,32 @@ def _monitor() -> Check:
         remedy = "see what it says about them; start it again"
         return Check("monitor", "broken", f"{last}, overdue checks: {', '.join(found.overdue[:3])}", remedy)
     return Check("monitor", "ok", f"running (pid {found.pid}), {last}, {len(found.runs)} watched")
+
+
+def _sandboxes() -> list[Check]:
+    """Where commands of models could run here."""
+    from tools.sandboxes.kinds import DEFAULT, KINDS, usable
+
+    checks = []
+    for kind in KINDS:
+        why = usable(kind)
+        name = f"sandbox '{kind}'"
+        usual = ", the default" if kind == DEFAULT else ""
+        checks.append(Check(name, "absent", why) if why else Check(name, "ok", f"usable{usual}"))
+    return checks
+
+
+def _toolsets() -> list[Check]:
+    """Which tools a model in a rollout can be offered here."""
+    from tools.toolsets import TOOLSETS, why_unavailable
+
+    checks = []
+    for name, toolset in TOOLSETS.items():
+        if not toolset.operations:
+            why = why_unavailable(name)
+            found = why or toolset.description
+            checks.append(Check(f"toolset '{name}'", "absent" if why else "ok", found))
+    return checks
 
 
 def _tracking() -> Check:

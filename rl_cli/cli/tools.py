@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -98,7 +99,11 @@ async def _call(name: str, arguments: str | dict[str, Any], yes: bool) -> dict[s
     from rl_cli.core.settings import home, load_settings
     from rl_cli.spending.gate import why_not
     from tools.dispatcher import CallContext, handle_function_call
-    from tools.toolsets import TOOLSETS
+    from tools.everyday.browser_session import close_session
+    from tools.everyday.task_sandbox import TaskSandbox
+    from tools.sandboxes import kinds
+    from tools.sandboxes.base import SandboxConfig
+    from tools.toolsets import implemented
 
     settings = load_settings()
     approvals = Approvals(
@@ -111,11 +116,17 @@ async def _call(name: str, arguments: str | dict[str, Any], yes: bool) -> dict[s
     context = CallContext(
         caller="cli",
         task_id=f"cli-{os.getpid()}",
-        toolsets=tuple(TOOLSETS),
+        toolsets=implemented(),
         approve=approvals,
         result_limit=sys.maxsize,
+        sandbox=TaskSandbox.of(SandboxConfig(kinds.DEFAULT, workdir=Path.cwd())),
+        file_roots=(Path.cwd(),),
     )
-    result: dict[str, Any] = json.loads(await handle_function_call(name, arguments, context))
+    try:
+        result: dict[str, Any] = json.loads(await handle_function_call(name, arguments, context))
+    finally:
+        await close_session(context.state)
+        await context.sandbox.stop()
     return result
 
 

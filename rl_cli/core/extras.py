@@ -10,6 +10,10 @@ from rl_cli.core.errors import BadUsage
 EXTRAS: dict[str, tuple[str, ...]] = {
     "train": ("torch", "transformers", "trl", "datasets", "peft", "accelerate"),
     "math": ("math_verify",),
+    "web": ("trafilatura", "lxml_html_clean"),
+    "browser": ("playwright",),
+    "modal": ("modal",),
+    "daytona": ("daytona",),
 }
 """Name of the extra -> the modules that it brings."""
 TRL_SERIES = "1.16."

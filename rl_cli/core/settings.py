@@ -19,7 +19,8 @@ from rl_cli.core.handwritten import load_yaml, read_bytes, short
 from rl_cli.core.settings_layers import Kind, Layer, loosened, merge
 from rl_cli.core.settings_schema import check_setting
 
-VARIABLES = {name: f"RL_CLI_{name.upper()}" for name in ("model", "seed", "environments_dir")}
+BY_VARIABLE = ("model", "seed", "environments_dir", "toolsets_file")
+VARIABLES = {name: f"RL_CLI_{name.upper()}" for name in BY_VARIABLE}
 """Only what loosens nothing can be set by a variable."""
 
 
@@ -30,6 +31,7 @@ class Settings:
     model: str | None = None
     seed: int | None = None
     environments_dir: str = "my_envs"
+    toolsets_file: str | None = None
     endpoints: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Name -> api, base_url, key_env, window, max_output_tokens, ...; only what was set."""
     approvals: list[dict[str, Any]] = field(default_factory=list)

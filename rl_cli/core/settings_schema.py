@@ -256,6 +256,9 @@ SETTINGS: dict[str, Setting] = {
     "model": Setting("The model that acts as the assistant, as provider/name.", _text),
     "seed": Setting("Seed for whatever is random.", _whole),
     "environments_dir": Setting("The folder with your own environments.", _text, "my_envs"),
+    "toolsets_file": Setting(
+        "A YAML file with your own distributions of toolsets, and names for several toolsets together.", _text
+    ),
     "endpoints": Setting(
         "Servers of models by name: api, base_url, key_env (the variable with the key) and what they need.",
         _by_name(_endpoint, r"[A-Za-z0-9][A-Za-z0-9_.-]*", "endpoint name"),

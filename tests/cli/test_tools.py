@@ -63,8 +63,8 @@ def test_spending_without_a_terminal_is_refused() -> None:
 )
 def test_a_terminal_is_asked_and_shown_the_arguments(answer: bytes | None, code: int) -> None:
     run = (
-        "from rl_cli.cli import main; from tools.toolsets import TOOLSETS; "
-        "TOOLSETS['test'] = ('tests.tools.sample_tools',); main.main()"
+        "from rl_cli.cli import main; from tools.toolsets import TOOLSETS, Toolset; "
+        "TOOLSETS['test'] = Toolset(modules=('tests.tools.sample_tools',)); main.main()"
     )
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

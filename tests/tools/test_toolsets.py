@@ -8,7 +8,7 @@ import pytest
 from rl_cli.core.errors import BadUsage
 from tests.tools.calls import call, context, error
 from tools.dispatcher import CallContext, tool_schemas, tool_specs
-from tools.toolsets import OPERATIONS, TOOLSETS, load_toolsets
+from tools.toolsets import OPERATIONS, TOOLSETS, implemented, load_toolsets, why_unavailable
 
 
 def test_an_unknown_toolset_is_answered_with_the_nearest_names() -> None:
@@ -17,6 +17,14 @@ def test_an_unknown_toolset_is_answered_with_the_nearest_names() -> None:
     with pytest.raises(BadUsage, match="unknown toolset 'nothing'"):
         load_toolsets(["nothing"])
     assert error("calculator", toolsets=("maths",))[0] == "bad_usage"
+
+
+@pytest.mark.parametrize("toolset", ["vision", "image_generation"])
+def test_a_set_without_an_implementation_says_so(toolset: str) -> None:
+    with pytest.raises(BadUsage, match=f"'{toolset}' is unavailable: not implemented"):
+        tool_specs([toolset])
+    assert why_unavailable(toolset) == TOOLSETS[toolset].unavailable
+    assert toolset not in implemented()
 
 
 def test_only_the_toolsets_of_the_context_can_be_called() -> None:
@@ -43,5 +51,5 @@ def test_toolsets_are_loaded_on_demand() -> None:
         [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
     assert "tools.everyday.calculator" in loaded
-    others = {module for name, modules in TOOLSETS.items() if name != "math" for module in modules}
+    others = {module for name, toolset in TOOLSETS.items() if name != "math" for module in toolset.modules}
     assert not others & set(loaded)

@@ -1,0 +1,129 @@
+"""How a test gets a sandbox of any kind, breaks what it depends on, and sees what is left of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import psutil
+
+from tests.tools.sandboxes.engines import IMAGE, Podman, Sshd, wait_until
+from tests.tools.sandboxes.leftovers import mounts, nothing_left
+from tools.sandboxes.base import CommandResult, Sandbox, SandboxConfig
+from tools.sandboxes.kinds import make
+
+LATE = 2.0
+"""Seconds past its deadline within which every command is back."""
+DEADLINE = 30.0
+"""Seconds for commands that end by themselves."""
+
+
+class Place:
+    """One kind of sandbox, on this machine."""
+
+    kind: str
+    has_python: ClassVar[bool] = True
+
+    def config(self, **settings: Any) -> SandboxConfig:
+        return SandboxConfig(self.kind, **settings)
+
+    def make(self, **settings: Any) -> Sandbox:
+        return make(self.config(**settings))
+
+    def check(self, test: Callable[[Sandbox], Awaitable[object]], **settings: Any) -> None:
+        """Runs a test in a sandbox, which must leave nothing behind."""
+
+        async def main() -> None:
+            made = self.make(**settings)
+            try:
+                await made.start()
+                await test(made)
+            finally:
+                await made.stop()
+
+        async def once() -> None:  # what a process makes once is there before
+            made = self.make()
+            await made.start()
+            await made.stop()
+
+        asyncio.run(once())
+        with nothing_left():
+            asyncio.run(main())
+            self.see_nothing_left()
+
+    def break_off(self, sandbox: Sandbox) -> None:
+        """Takes away what the sandbox depends on."""
+        raise NotImplementedError
+
+    def mend(self) -> None:
+        """Makes other sandboxes possible again."""
+
+    def see_nothing_left(self) -> None:
+        """Fails where something is left that is not on this side."""
+
+
+@dataclass
+class LocalPlace(Place):
+    """local and bubblewrap: their agent is a child of ours."""
+
+    kind: str
+
+    def break_off(self, sandbox: Sandbox) -> None:
+        for child in psutil.Process().children():
+            if "agent.py" in " ".join(child.cmdline()):
+                os.kill(child.pid, signal.SIGKILL)
+
+
+@dataclass
+class DockerPlace(Place):
+    engine: Podman
+    kind: str = "docker"
+    has_python: ClassVar[bool] = False
+
+    def config(self, **settings: Any) -> SandboxConfig:
+        return super().config(**{"image": IMAGE, **settings})
+
+    def break_off(self, sandbox: Sandbox) -> None:
+        for name in self.engine.containers():
+            self.engine.podman("kill", name)
+
+    def see_nothing_left(self) -> None:
+        assert self.engine.containers() == []
+        merged = [line for line in mounts() if f"{self.engine.folder}/" in line and "/merged " in line]
+        assert len(merged) == 1  # the engine's own container
+
+
+@dataclass
+class SshPlace(Place):
+    server: Sshd
+    kind: str = "ssh"
+
+    def config(self, **settings: Any) -> SandboxConfig:
+        return super().config(**{"options": self.server.options, **settings})
+
+    def break_off(self, sandbox: Sandbox) -> None:
+        for connection in self.server.connections():
+            connection.kill()
+
+    def see_nothing_left(self) -> None:
+        wait_until(lambda: not os.listdir(self.server.far), "the far side keeps a task's folder", 10)
+        wait_until(lambda: not self.server.connections(), "a connection is left", 10)
+
+
+def is_running(command: str) -> bool:
+    """Whether it runs now, if only as an argument of another program."""
+    return any(" ".join(p.info["cmdline"] or []).endswith(command) for p in psutil.process_iter(["cmdline"]))
+
+
+async def timed(made: Sandbox, command: str, seconds: float = DEADLINE, **more: Any) -> CommandResult:
+    """Runs a command, which must be back in time; the sandbox must be well afterwards."""
+    began = time.monotonic()
+    result = await made.run(command, seconds, **more)
+    assert time.monotonic() - began < seconds + LATE
+    assert (await made.run("echo hi", DEADLINE)).stdout.text == "hi\n"
+    return result

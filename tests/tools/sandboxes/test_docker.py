@@ -1,0 +1,214 @@
+"""Containers of a real engine: images, limits, network, what is left by a process that was killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.components import leave_out
+from tests.tools.sandboxes.engines import IMAGE, KEEPER, Podman, wait_until
+from tests.tools.sandboxes.places import DEADLINE, LATE, DockerPlace
+from tools.sandboxes.base import Resources, Sandbox, SandboxError, SandboxGone
+
+
+@pytest.fixture
+def docker(podman: Podman, monkeypatch: pytest.MonkeyPatch) -> Iterator[DockerPlace]:
+    for name, value in podman.env.items():
+        monkeypatch.setenv(name, value)
+    yield DockerPlace(podman)
+    if shutil.which("docker") and podman.service is None:
+        podman.serve()
+
+
+def start(place: DockerPlace, **settings: object) -> SandboxError:
+    """What a sandbox that cannot start says."""
+
+    async def main() -> None:
+        made = place.make(**settings)
+        try:
+            await made.start()
+        finally:
+            await made.stop()
+
+    with pytest.raises(SandboxError) as error:
+        asyncio.run(main())
+    return error.value
+
+
+@pytest.mark.parametrize("command", ["docker", "podman"])
+def test_any_command_that_is_like_docker_will_do(docker: DockerPlace, command: str) -> None:
+    if not shutil.which(command):
+        leave_out(command)
+
+    async def test(made: Sandbox) -> None:
+        assert (await made.run("echo hi; hostname >&2", DEADLINE)).stdout.text == "hi\n"
+        await made.write_bytes("f", b"\0\xff")
+        assert await made.read_bytes("f") == b"\0\xff"
+
+    docker.check(test, options={"command": command})
+
+
+def test_a_missing_command_image_or_engine_is_the_reason(
+    docker: DockerPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "no nosuchcommand" in start(docker, options={"command": "nosuchcommand"}).message
+    assert "no image is named" in start(docker, image=None).message
+    missing = start(docker, image="localhost/nosuch:latest")
+    assert "has no image localhost/nosuch:latest: " in missing.message
+    assert missing.hint
+    if shutil.which("docker"):
+        monkeypatch.setenv("DOCKER_HOST", "unix:///nosuch/socket")
+        assert "does not answer" in start(docker).message
+    assert docker.engine.containers() == []
+
+
+def test_an_image_is_looked_for_once_for_all_tasks(docker: DockerPlace, tmp_path: Path) -> None:
+    real = shutil.which("podman")
+    counting = tmp_path / "counting"
+    counting.write_text(f'#!/bin/sh\necho "$1 $2" >>{tmp_path}/calls\nexec {real} "$@"\n')
+    counting.chmod(0o755)
+
+    async def main(image: str) -> list[BaseException | None]:
+        made = [docker.make(image=image, options={"command": str(counting)}) for _ in range(5)]
+        answers = await asyncio.gather(*(one.start() for one in made), return_exceptions=True)
+        await asyncio.gather(*(one.stop() for one in made))
+        return answers
+
+    assert asyncio.run(main(IMAGE)) == [None] * 5
+    failed = asyncio.run(main("localhost/nosuch:latest"))
+    assert len({str(error) for error in failed}) == 1
+    assert isinstance(failed[0], SandboxError)
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert (calls.count("image inspect"), calls.count("pull --quiet")) == (2, 1)
+    assert docker.engine.containers() == []
+
+
+def test_memory_and_processes_are_bounded_and_what_is_not_is_told(docker: DockerPlace) -> None:
+    async def test(made: Sandbox) -> None:
+        flood = await made.run("for i in $(seq 200); do sleep 3 & done; echo all", DEADLINE)
+        assert flood.stdout.text != "all\n" or "fork" in flood.stderr.text
+        await asyncio.sleep(5)  # until there is room for another
+        assert (await made.run("echo well", DEADLINE)).stdout.text == "well\n"
+
+    docker.check(test, resources=Resources(processes=60))
+
+    async def hungry(made: Sandbox) -> None:
+        result = await made.run("head -c 300000000 /dev/zero | tail -c 200000000 | wc -c", DEADLINE)
+        assert result.stdout.text.strip() != "200000000"
+        assert (await made.run("echo well", DEADLINE)).stdout.text == "well\n"
+        assert getattr(made, "unbounded") in ((), ("disk_mib",))  # noqa: B009
+
+    docker.check(hungry, resources=Resources(memory_mib=64))
+
+
+def test_there_is_no_network_unless_it_is_allowed(docker: DockerPlace) -> None:
+    async def test(made: Sandbox) -> None:
+        assert (await made.run("ls /sys/class/net", DEADLINE)).stdout.text.split() == ["lo"]
+
+    docker.check(test)
+
+
+def test_a_folder_of_the_host_can_be_worked_in(docker: DockerPlace, tmp_path: Path) -> None:
+    (tmp_path / "it is").mkdir()
+    (tmp_path / "it is" / "here").write_text("x")
+
+    async def test(made: Sandbox) -> None:
+        assert (await made.run("ls; echo y >there", DEADLINE)).stdout.text == "here\n"
+
+    docker.check(test, workdir=tmp_path / "it is")
+    assert (tmp_path / "it is" / "there").read_text() == "y\n"
+
+
+def test_an_engine_that_goes_away_in_the_middle_is_an_error_and_its_container_is_removed_later(
+    docker: DockerPlace,
+) -> None:
+    if not shutil.which("docker"):
+        leave_out("docker (the command)")
+
+    async def main() -> None:
+        made = docker.make()
+        await made.start()
+        running = asyncio.create_task(made.run("echo begin; sleep 600", 600))
+        await asyncio.sleep(1)
+        docker.engine.end_service()
+        with pytest.raises(SandboxGone, match="gone"):
+            await asyncio.wait_for(running, DEADLINE)
+        began = time.monotonic()
+        with pytest.raises(SandboxGone):
+            await made.run("true", 600)
+        assert time.monotonic() - began < LATE
+        await made.stop()
+        assert len(docker.engine.containers()) == 1
+        docker.engine.serve()
+        other = docker.make()
+        await other.start()
+        await other.stop()
+        assert docker.engine.containers() == []
+
+    asyncio.run(main())
+
+
+def test_what_a_killed_process_left_is_removed_at_the_next_start(docker: DockerPlace) -> None:
+    program = f"""
+        import asyncio
+        from tools.sandboxes.base import SandboxConfig
+        from tools.sandboxes.docker import Docker
+
+        async def main():
+            made = Docker(SandboxConfig("docker", image="{IMAGE}"))
+            await made.start()
+            print("started", flush=True)
+            await made.run("sleep 600", 600)
+
+        asyncio.run(main())
+    """
+    child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE)
+    assert child.stdout
+    assert child.stdout.readline() == b"started\n"
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    assert len(docker.engine.containers()) == 1
+
+    async def test(made: Sandbox) -> None:
+        assert len(docker.engine.containers()) == 1
+
+    docker.check(test)
+    assert docker.engine.containers() == []
+    assert KEEPER in docker.engine.podman("ps", "--format", "{{.Names}}")
+
+
+def test_an_engine_that_hangs_does_not_hold_a_command_beyond_its_deadline(docker: DockerPlace) -> None:
+    if not shutil.which("docker"):
+        leave_out("docker (the command)")
+
+    async def main() -> None:
+        made = docker.make()
+        await made.start()
+        service = docker.engine.service
+        assert service
+        running = asyncio.create_task(made.run("echo begin; sleep 600", 3))
+        await asyncio.sleep(1)
+        family = [psutil.Process(service.pid), *psutil.Process(service.pid).children(recursive=True)]
+        for process in family:
+            process.suspend()
+        try:
+            result = await asyncio.wait_for(running, 3 + LATE)
+            assert result.timed_out
+        finally:
+            for process in family:
+                process.resume()
+        await made.stop()
+
+    asyncio.run(main())
+    wait_until(lambda: docker.engine.containers() == [], "a container is left")

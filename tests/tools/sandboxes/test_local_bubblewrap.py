@@ -1,0 +1,403 @@
+"""Commands in local and bubblewrap: each way in which one can go wrong, and what is left of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.components import leave_out
+from tests.tools.sandboxes.leftovers import comes_to_run, nothing_left, rare_sleep, still_running
+from tools.sandboxes.agent_sandbox import AgentSandbox
+from tools.sandboxes.base import CommandResult, SandboxConfig, SandboxError, SandboxGone
+from tools.sandboxes.kinds import make, usable
+
+LATE = 2.0
+"""Seconds after its deadline within which every command is back."""
+DEADLINE = 20.0
+"""Seconds for commands that end by themselves."""
+
+
+@pytest.fixture(params=["local", "bubblewrap"])
+def kind(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    if why := usable(name):
+        leave_out(f"{name} ({why})")
+    return name
+
+
+@asynccontextmanager
+async def sandbox(kind: str, **settings: Any) -> AsyncIterator[AgentSandbox]:
+    made = make(SandboxConfig(kind=kind, **settings))
+    assert isinstance(made, AgentSandbox)
+    await made.start()
+    try:
+        yield made
+    finally:
+        await made.stop()
+
+
+def check(kind: str, test: Callable[[AgentSandbox], Awaitable[None]], **settings: Any) -> None:
+    """Runs a test in a sandbox, which must leave nothing behind."""
+
+    async def main() -> None:
+        async with sandbox(kind, **settings) as made:
+            await test(made)
+
+    asyncio.run(sandbox_once(kind))  # what is made once for the whole process is there before
+    with nothing_left():
+        asyncio.run(main())
+
+
+async def sandbox_once(kind: str) -> None:
+    async with sandbox(kind):
+        pass
+
+
+async def timed(made: AgentSandbox, command: str, seconds: float = DEADLINE, **more: Any) -> CommandResult:
+    """Runs a command, which must be back in time, and the sandbox must be well afterwards."""
+    began = time.monotonic()
+    result = await made.run(command, seconds, **more)
+    assert time.monotonic() - began < seconds + LATE
+    assert (await made.run("echo hi", DEADLINE)).stdout.text == "hi\n"
+    return result
+
+
+@pytest.mark.parametrize(
+    ("command", "exit_code", "stdout"),
+    [
+        ("cat; read x; echo \"[$x]\"", 0, "[]\n"),
+        ("printf '1\\n2\\n' >f; less f; $PAGER f", 0, "1\n2\n" * 2),
+        ("read x </dev/tty; echo $?", 0, "2\n"),
+        ("kill -9 $$", 137, ""),
+        ("echo begun; kill -TERM $$", 143, "begun\n"),
+        ("exit 3", 3, ""),
+        ("nosuch", 127, ""),
+        ("printf 'a\\377\\376b'", 0, "a\ufffd\ufffdb"),
+        ("printf '\\346\\261'; sleep 0.2; printf '\\211'", 0, "\u6c49"),
+        ("$EDITOR x || echo no editor", 0, "no editor\n"),
+        ("ps >/dev/null 2>&1; tty", 1, "not a tty\n"),
+    ],
+)  # fmt: skip
+def test_a_command_ends_by_itself(kind: str, command: str, exit_code: int, stdout: str) -> None:
+    async def test(made: AgentSandbox) -> None:
+        result = await timed(made, command)
+        assert (result.exit_code, result.stdout.text, result.timed_out) == (exit_code, stdout, False)
+
+    check(kind, test)
+
+
+def test_sbx_01_a_pager_does_not_take_the_terminal(kind: str) -> None:
+    if not shutil.which("git"):
+        leave_out("git")
+
+    async def test(made: AgentSandbox) -> None:
+        identity = "-c user.name=a -c user.email=a@b"
+        await made.run(
+            f"git init -q r && cd r && git {identity} commit -q --allow-empty -m 'a commit'", DEADLINE
+        )
+        log = await timed(made, "git -C r log")
+        assert (log.exit_code, "a commit" in log.stdout.text) == (0, True)
+
+    check(kind, test)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "vim x",
+        "ssh -o ConnectTimeout=1 nosuch.invalid",
+        "sudo -k true",
+        "python3 -c 'import getpass; getpass.getpass()'",
+    ],
+)
+def test_sbx_02_what_wants_a_person_ends_without_one(kind: str, command: str) -> None:
+    if not shutil.which(command.split()[0]):
+        leave_out(command.split()[0])
+
+    async def test(made: AgentSandbox) -> None:
+        result = await timed(made, command, 3)  # vim reads on from what it writes its errors to
+        assert result.timed_out == command.startswith("vim")
+
+    check(kind, test)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "{} & echo started",
+        "nohup {} >/dev/null 2>&1 & echo started",
+        "({} &) ; echo started",
+        "setsid {} & echo started",
+    ],
+)
+def test_sbx_03_a_child_in_the_background_lives_on_until_the_stop(kind: str, command: str) -> None:
+    sleep = rare_sleep()
+
+    async def test(made: AgentSandbox) -> None:
+        result = await timed(made, command.format(sleep))
+        assert (result.exit_code, result.stdout.text, result.timed_out) == (0, "started\n", False)
+        assert comes_to_run(sleep)
+
+    check(kind, test)
+    assert not still_running(sleep)
+
+
+def test_what_a_child_in_the_background_writes_never_blocks_it(kind: str) -> None:
+    async def test(made: AgentSandbox) -> None:
+        result = await timed(
+            made, "(sleep 0.2; head -c 30000000 /dev/zero; echo done >flag) & yes >&2 & echo ok"
+        )
+        assert result.stdout.text == "ok\n"
+        assert (await made.run("until [ -e flag ]; do sleep 0.02; done", DEADLINE)).exit_code == 0
+
+    check(kind, test)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "{}",
+        "trap '' TERM INT HUP; {}",
+        "exec {}",
+        "setsid {} & {}",
+        "(setsid sh -c '{} & {} & exit' &); {}",
+        "sh -c '{} & kill -STOP $$'",
+        "env -i setsid {} & {}",
+        "while :; do {} & sleep 0.005; done",
+    ],
+)
+def test_at_the_deadline_the_whole_tree_is_ended_and_what_it_said_comes_back(kind: str, command: str) -> None:
+    sleep = rare_sleep()
+
+    async def test(made: AgentSandbox) -> None:
+        result = await timed(made, f"echo begun; echo so far >&2; {command.format(*[sleep] * 3)}", 1)
+        assert (result.exit_code, result.timed_out) == (None, True)
+        assert (result.stdout.text, result.stderr.text) == ("begun\n", "so far\n")
+        assert not still_running(sleep)
+
+    check(kind, test)
+
+
+def test_a_deadline_spares_what_earlier_commands_left_in_the_background(kind: str) -> None:
+    sleep = rare_sleep()
+
+    async def test(made: AgentSandbox) -> None:
+        await made.run(f"setsid {sleep} &", DEADLINE)
+        await timed(made, "sleep 60", 0.3)
+        assert (
+            await made.run("kill $(pgrep -f '[s]leep 600') && echo there", DEADLINE)
+        ).stdout.text == "there\n"
+
+    check(kind, test)
+
+
+def test_a_hundred_megabytes_are_read_in_constant_memory(kind: str) -> None:
+    async def test(made: AgentSandbox) -> None:
+        used = psutil.Process().memory_info().rss
+        result = await timed(
+            made, "echo first; head -c 100000000 /dev/zero | tr '\\0' x; echo; echo last", 120
+        )
+        assert (result.exit_code, result.stdout.size, result.stdout.truncated) == (0, 100_000_012, True)
+        assert result.stdout.text.startswith("first\nx")
+        assert result.stdout.text.endswith("x\nlast\n")
+        assert psutil.Process().memory_info().rss - used < 20e6
+
+    check(kind, test)
+
+
+def test_sbx_05_binary_output_breaks_no_later_command(kind: str) -> None:
+    async def test(made: AgentSandbox) -> None:
+        for _ in range(100):
+            assert (await made.run("head -c 100 /dev/urandom", DEADLINE)).stdout.size == 100
+            assert (await made.run("pwd", DEADLINE)).stdout.text == f"{made.workdir}\n"
+
+    check(kind, test)
+
+
+def test_sbx_06_no_character_is_damaged_by_the_pieces_it_comes_in(kind: str) -> None:
+    async def test(made: AgentSandbox) -> None:
+        for before in (0, 1, 4094, 4095, 65534, 65535):
+            text = "x" * before + "训练" * 60_000
+            result = await made.run("cat", DEADLINE, stdin=text.encode(), output_limit=1_000_000)
+            assert result.stdout.text == text
+
+    check(kind, test)
+
+
+def test_sbx_09_the_limit_counts_bytes_and_cuts_no_character(kind: str) -> None:
+    async def test(made: AgentSandbox) -> None:
+        text = "训" * 1_000_000
+        result = await made.run("cat", DEADLINE, stdin=text.encode(), output_limit=1_000_000)
+        assert result.stdout.truncated
+        assert len(result.stdout.data) <= 1_000_000 + 40
+        assert "\ufffd" not in result.stdout.text
+
+    check(kind, test)
+
+
+def test_a_command_may_be_longer_than_an_argument(kind: str) -> None:
+    async def test(made: AgentSandbox) -> None:
+        result = await timed(made, f"x='{'y' * 1_000_000}'; echo ${{#x}}")
+        assert result.stdout.text == "1000000\n"
+
+    check(kind, test)
+
+
+def test_folder_and_variables_of_a_command(kind: str, tmp_path: Path) -> None:
+    async def test(made: AgentSandbox) -> None:
+        await made.run("mkdir -p 'a b'", DEADLINE)
+        result = await timed(made, "pwd; echo $ONE $TWO", cwd="a b", env={"TWO": "2 €"})
+        assert result.stdout.text == f"{made.workdir}/a b\n1 2 €\n"
+        assert (await timed(made, "pwd", cwd="/")).stdout.text == "/\n"
+        nowhere = await timed(made, "pwd", cwd="nosuch")
+        assert (nowhere.exit_code, "can't cd to" in nowhere.stderr.text) == (2, True)
+
+    check(kind, test, env={"ONE": "1"})
+
+
+def test_a_folder_of_the_host_can_be_changed(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "given").write_text("from the host")
+
+    async def test(made: AgentSandbox) -> None:
+        result = await timed(made, "pwd; cat given; echo made >made")
+        assert result.stdout.text == f"{tmp_path}\nfrom the host"
+
+    check(kind, test, workdir=tmp_path)
+    assert (tmp_path / "made").read_text() == "made\n"
+
+
+def test_secrets_of_the_host_are_not_in_the_environment(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "a-secret-of-the-host")
+
+    async def test(made: AgentSandbox) -> None:
+        result = await timed(made, "env; cat /proc/self/environ /proc/$PPID/environ; set")
+        assert "secret" not in result.stdout.text
+
+    check(kind, test)
+
+
+def test_what_reads_slowly_or_not_at_all_is_given_its_input(kind: str) -> None:
+    async def test(made: AgentSandbox) -> None:
+        data = os.urandom(5_000_000)
+        result = await timed(made, "sleep 0.3; cat", stdin=data, output_limit=6_000_000)
+        assert result.stdout.data == data
+        assert (await timed(made, "echo unread", stdin=data)).stdout.text == "unread\n"
+        assert (await timed(made, "head -c 3", stdin=data)).stdout.data == data[:3]
+
+    check(kind, test)
+
+
+def test_sixty_four_commands_at_once_do_not_mix(kind: str) -> None:
+    async def test(made: AgentSandbox) -> None:
+        commands = [f"sleep 0.0{n % 10}; echo {n}; echo e{n} >&2; exit {n}" for n in range(64)]
+        results = await asyncio.gather(*(made.run(command, 60) for command in commands))
+        said = [(r.exit_code, r.stdout.text, r.stderr.text) for r in results]
+        assert said == [(n, f"{n}\n", f"e{n}\n") for n in range(64)]
+
+    check(kind, test)
+
+
+def test_a_cancelled_command_is_ended(kind: str) -> None:
+    sleep = rare_sleep()
+
+    async def test(made: AgentSandbox) -> None:
+        running = asyncio.create_task(made.run(f"touch begun; setsid {sleep} & {sleep}", 600))
+        await made.run("until [ -e begun ]; do sleep 0.01; done", DEADLINE)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert not await asyncio.to_thread(still_running, sleep)
+
+    check(kind, test)
+
+
+def test_the_agent_killed_is_said_once_and_later_calls_fail_at_once(kind: str) -> None:
+    sleep = rare_sleep()
+
+    async def test(made: AgentSandbox) -> None:
+        running = asyncio.create_task(made.run(f"touch begun; setsid {sleep} & {sleep}", 600))
+        await made.run("until [ -e begun ]; do sleep 0.01; done", DEADLINE)
+        agents = [
+            p for p in psutil.Process().children(True) if p.cmdline()[-1:] and "agent.py" in p.cmdline()[-1]
+        ]
+        os.kill(agents[-1].pid, signal.SIGKILL)
+        with pytest.raises(SandboxGone, match=f"the {kind} sandbox is gone"):
+            await asyncio.wait_for(running, 10)
+        assert not await made.alive()
+        for _ in range(2):
+            with pytest.raises(SandboxGone, match=f"the {kind} sandbox is gone"):
+                await asyncio.wait_for(made.run("echo hi", 600), 1)
+
+    check(kind, test)
+    assert not still_running(sleep)
+
+
+def test_an_agent_that_is_held_up_does_not_hold_up_its_caller() -> None:
+    async def test(made: AgentSandbox) -> None:
+        with pytest.raises(SandboxGone, match="did not end a command"):
+            await asyncio.wait_for(made.run("kill -STOP $PPID; sleep 60", 1), 1 + LATE)
+
+    check("local", test)
+
+
+def test_stop_ends_a_running_command_and_may_be_called_twice(kind: str) -> None:
+    sleep = rare_sleep()
+
+    async def test(made: AgentSandbox) -> None:
+        assert await made.alive()
+        running = asyncio.create_task(made.run(sleep, 600))
+        await asyncio.sleep(0.1)
+        await asyncio.gather(made.stop(), made.stop())
+        with pytest.raises(SandboxGone, match="was stopped"):
+            await running
+        assert not await made.alive()
+        assert not still_running(sleep)
+
+    check(kind, test)
+
+
+def test_nothing_runs_before_the_start(kind: str) -> None:
+    async def main() -> None:
+        made = make(SandboxConfig(kind=kind))
+        with pytest.raises(SandboxGone, match="has not been started"):
+            await made.run("echo hi", 5)
+        await made.stop()
+
+    with nothing_left():
+        asyncio.run(main())
+
+
+def test_a_working_folder_that_is_not_there_is_named_at_the_start(kind: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        made = make(SandboxConfig(kind=kind, workdir=tmp_path / "nosuch"))
+        with pytest.raises(SandboxError, match="nosuch"):
+            await made.start()
+        assert not await made.alive()
+        await made.stop()
+
+    asyncio.run(main())
+
+
+def test_a_kind_that_is_not_there_is_named() -> None:
+    with pytest.raises(SandboxError, match="there is no kind of sandbox 'bublewrap'") as caught:
+        make(SandboxConfig(kind="bublewrap"))
+    assert "bubblewrap" in str(caught.value.hint)
+
+
+def test_bubblewrap_that_is_not_installed_is_not_replaced(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from tools.sandboxes import bubblewrap
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "not installed" in str(bubblewrap._why_not.__wrapped__())

@@ -1,0 +1,158 @@
+"""Tools: reading, writing and changing files, in the task's sandbox or in allowed folders of the host."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Protocol
+
+from tools.dispatcher import CallContext, ToolError, tool
+from tools.everyday.host_paths import HostFiles
+from tools.everyday.task_sandbox import sandbox_of, tool_errors
+from tools.everyday.text_edits import apply_hunks, read_diff, replace_exactly
+from tools.sandboxes.base import FileProblem
+
+LARGEST = 10_000_000
+"""Bytes of a file that are looked at."""
+LOOKED_AT = 8192
+"""Bytes at the beginning of a file that tell whether it is binary: text has no NUL."""
+DEFAULT_LINES = 500
+
+
+class Files(Protocol):
+    """Where the file tools act: a sandbox, or HostFiles."""
+
+    async def read_bytes(self, path: str, limit: int | None = None) -> bytes: ...
+
+    async def write_bytes(self, path: str, data: bytes, mode: int | None = None) -> None: ...
+
+
+async def files_of(context: CallContext) -> Files:
+    """Where a call's files are.
+
+    Raises:
+        ToolError: As `sandbox_of`.
+    """
+    if context.file_roots:
+        return HostFiles(context.file_roots)
+    return await sandbox_of(context)
+
+
+@tool(toolset="files")
+async def read_file(
+    path: str, context: CallContext, start_line: int = 1, lines: int = DEFAULT_LINES
+) -> dict[str, Any]:
+    """Reads lines of a text file. Says of a binary file only that it is one, and its size.
+
+    Args:
+        path: Relative to the working folder, or absolute.
+        start_line: The first line to read, from 1.
+        lines: How many.
+    """
+    if start_line < 1 or lines < 1:
+        raise ToolError("invalid_arguments", "start_line and lines are at least 1")
+    files = await files_of(context)
+    with tool_errors():
+        data = await files.read_bytes(path, LARGEST + 1)
+    return await asyncio.to_thread(_window, path, data, start_line, lines)
+
+
+def _window(path: str, data: bytes, start_line: int, lines: int) -> dict[str, Any]:
+    """Some lines of a file of which at most LARGEST + 1 bytes were read."""
+    whole = len(data) <= LARGEST
+    told: dict[str, Any] = {"path": path, "size": len(data) if whole else f"more than {LARGEST}"}
+    if b"\0" in data[:LOOKED_AT]:
+        return {**told, "binary": True}
+    rows = data[:LARGEST].decode("utf-8", errors="replace").split("\n")
+    if rows[-1] == "":
+        rows.pop()
+    window = rows[start_line - 1 : start_line - 1 + lines]
+    told |= {
+        "lines": len(rows) if whole else f"more than {len(rows)}",
+        "start_line": start_line,
+        "end_line": start_line + len(window) - 1,
+        "content": "".join(f"{row}\n" for row in window),
+    }
+    if start_line > len(rows) > 0:
+        told["hint"] = f"the file ends at line {len(rows)}"
+    if not whole:
+        told["hint"] = "the file is too large for this tool beyond what it shows: use the terminal"
+    return told
+
+
+@tool(toolset="files", risk="write")
+async def write_file(path: str, content: str, context: CallContext) -> dict[str, Any]:
+    """Writes a text file whole, over what was there; makes the folders on the way.
+
+    Args:
+        path: Relative to the working folder, or absolute.
+        content: All of its new text.
+    """
+    files, data = await files_of(context), content.encode("utf-8", errors="replace")
+    with tool_errors():
+        await files.write_bytes(path, data)
+    return {"path": path, "size": len(data)}
+
+
+@tool(toolset="files", risk="write", exclusive=True)
+async def patch(
+    context: CallContext,
+    path: str = "",
+    old_text: str = "",
+    new_text: str = "",
+    every: bool = False,
+    diff: str = "",
+) -> dict[str, Any]:
+    """Changes text files: one piece exactly, or several by a unified diff. What does not fit changes nothing.
+
+    Args:
+        path: The file. With a diff that names its files, not needed.
+        old_text: The piece to replace, exactly as it is in the file, with all spaces; it must be there once.
+        new_text: What takes its place.
+        every: Replace the piece wherever it is.
+        diff: A unified diff, instead of old_text and new_text.
+    """
+    files = await files_of(context)
+    if not diff:
+        if not path:
+            raise ToolError("invalid_arguments", "patch needs a path")
+        before = await _text(files, path)
+        after, count = await asyncio.to_thread(replace_exactly, before, old_text, new_text, every)
+        await _write_all(files, {path: after})
+        return {"path": path, "replaced": count}
+    if old_text or new_text:
+        raise ToolError("invalid_arguments", "give either a diff, or old_text and new_text")
+    changed: dict[str, str] = {}
+    for named, hunks in read_diff(diff):
+        target = path or named
+        if not target:
+            raise ToolError("invalid_arguments", "the diff names no file", "give path, or --- and +++ lines")
+        creates = all(not hunk.old for hunk in hunks)
+        before = changed[target] if target in changed else await _text(files, target, empty=creates)
+        changed[target] = await asyncio.to_thread(apply_hunks, before, hunks)
+    await _write_all(files, changed)
+    return {"paths": list(changed)}
+
+
+async def _text(files: Files, path: str, empty: bool = False) -> str:
+    """A file's text; "" for a missing one where a diff makes it."""
+    with tool_errors():
+        try:
+            data = await files.read_bytes(path, LARGEST + 1)
+        except FileProblem as problem:
+            if empty and problem.kind == "missing":
+                return ""
+            raise
+    if len(data) > LARGEST:
+        raise ToolError("too_large", f"{path} is larger than {LARGEST} bytes", "change it in the terminal")
+    try:
+        if b"\0" in data[:LOOKED_AT]:
+            raise ToolError("binary", f"{path} is binary", "change it in the terminal")
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ToolError("binary", f"{path} is no UTF-8 text", "change it in the terminal") from error
+
+
+async def _write_all(files: Files, texts: dict[str, str]) -> None:
+    with tool_errors():
+        for path, text in texts.items():
+            await files.write_bytes(path, text.encode())

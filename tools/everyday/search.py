@@ -1,0 +1,142 @@
+"""Tool: finding lines in files, by ripgrep where the sandbox has it, else Python or grep: the same lines."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from tools.dispatcher import CallContext, ToolError, tool
+from tools.everyday.host_paths import HostFiles
+from tools.everyday.search_engines import LINE_READERS, NAME_READERS, NOT_THERE, Match, of_python, script
+from tools.everyday.search_patterns import common_pattern, expand_globs, glob_regex, grep_pattern
+from tools.everyday.task_sandbox import sandbox_of, tool_errors
+from tools.sandboxes.base import Sandbox
+
+SCRIPT = Path(__file__).with_name("search_script.py")
+SECONDS = 120.0
+OUTPUT_BYTES = 8_000_000
+"""That a search prints; beyond that some of it is lost, and the result says that there is more."""
+MOST_RESULTS = 1000
+LONGEST_LINE = 500
+"""Characters of a matching line that are shown."""
+
+
+@tool(toolset="files", deadline=SECONDS + 600)
+async def search_files(
+    context: CallContext,
+    pattern: str = "",
+    path: str = ".",
+    glob: str = "",
+    ignore_case: bool = False,
+    max_results: int = 100,
+) -> dict[str, Any]:
+    """Finds lines of text files by a regular expression, or files by their names.
+
+    Hidden and ignored files count too; .git, binary files and what links lead to do not.
+
+    Args:
+        pattern: A regular expression for one line; empty to list files.
+        path: The folder or file to search.
+        glob: Which files, such as *.py or src/**/*.{js,ts}; empty for all.
+        ignore_case: Whether A and a are the same.
+        max_results: How many, at most 1000; the result says whether there are more.
+    """
+    if not 1 <= max_results <= MOST_RESULTS:
+        raise ToolError("invalid_arguments", f"max_results is from 1 to {MOST_RESULTS}")
+    globs, names_only = expand_globs(glob), not pattern
+    pattern = common_pattern(pattern)
+    asked = {
+        "pattern": pattern,
+        "globs": [glob_regex(each) for each in globs],
+        "ignore_case": ignore_case,
+        "names_only": names_only,
+        "limit": max_results + 1,
+    }
+    if context.file_roots:
+        matches, whole_path, cut = await _on_host(HostFiles(context.file_roots), path, asked)
+    else:
+        matches, whole_path, cut = await _in_sandbox(await sandbox_of(context), path, asked, globs)
+    matches.sort(key=lambda match: (match.path.encode("utf-8", "replace").split(b"/"), match.line))
+    more = cut or len(matches) > max_results
+    matches = matches[:max_results]
+    before = "" if path in ("", ".", "./") else path.rstrip("/") + "/"
+    paths = [path if whole_path else before + match.path for match in matches]
+    if names_only:
+        return {"files": paths, "more": more}
+    found = [
+        {"path": shown, "line": m.line, "text": m.text.rstrip("\r")[:LONGEST_LINE]}
+        for shown, m in zip(paths, matches, strict=True)
+    ]
+    return {"matches": found, "more": more}
+
+
+Found = tuple[list[Match], bool, bool]
+"""What was found, whether the path is one file, and whether some of it was lost."""
+
+
+async def _on_host(files: HostFiles, path: str, asked: dict[str, Any]) -> Found:
+    where = files.locate(path)
+    if not where.exists():
+        raise ToolError("missing", f"there is no {path}")
+    pipe = asyncio.subprocess.PIPE
+    command = [sys.executable, "-I", "-S", str(SCRIPT), str(where)]
+    child = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe, env={})
+    try:
+        async with asyncio.timeout(SECONDS):
+            out, said = await child.communicate(json.dumps(asked).encode())
+    except TimeoutError:
+        raise _too_slow() from None
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    if child.returncode:
+        raise ToolError("failed", f"the search failed: {said.decode('utf-8', 'replace')[-500:]}")
+    return list(of_python(out)), where.is_file(), False
+
+
+async def _in_sandbox(sandbox: Sandbox, path: str, asked: dict[str, Any], globs: list[str]) -> Found:
+    names_only, unknown = asked["names_only"], None
+    env = {"WHERE": path, "PATTERN": asked["pattern"], "CASE": "-i" if asked["ignore_case"] else ""}
+    env |= {"PROGRAM": SCRIPT.read_text("utf-8"), "LC_ALL": "C.UTF-8"}
+    env |= {f"GLOB{i}": glob for i, glob in enumerate(globs)}
+    try:
+        env["ERE"] = grep_pattern(asked["pattern"])
+    except ToolError as problem:  # matters only where there is nothing but grep
+        unknown = problem
+    with tool_errors():
+        result = await sandbox.run(
+            script(names_only, len(globs)),
+            SECONDS,
+            env=env,
+            stdin=json.dumps(asked).encode(),
+            output_limit=OUTPUT_BYTES,
+        )
+    if result.timed_out:
+        raise _too_slow()
+    if result.exit_code == NOT_THERE:
+        raise ToolError("missing", f"there is no {path}")
+    head, _, out = result.stdout.data.partition(b"\n")
+    engine, _, kind_of_path = head.decode().partition(" ")
+    said = result.stderr.text.strip()
+    if engine == "grep" and unknown:
+        raise unknown
+    readers = NAME_READERS if names_only else LINE_READERS
+    # It may be long, and the event loop has others to serve.
+    matches = await asyncio.to_thread(list, readers[engine](out)) if engine in readers else []
+    if not matches and said and result.exit_code not in (0, 1):
+        kind = "invalid_pattern" if "regex" in said else "failed"
+        raise ToolError(kind, f"the search failed: {said[:500]}")
+    if engine == "grep":
+        regexes = [re.compile(glob) for glob in asked["globs"]]
+        matches = [m for m in matches if not regexes or any(regex.fullmatch(m.path) for regex in regexes)]
+    return matches, kind_of_path == "file", result.stdout.truncated
+
+
+def _too_slow() -> ToolError:
+    hint = "search a smaller folder, or give a glob"
+    return ToolError("timeout", f"the search took longer than {SECONDS:g} seconds", hint)

@@ -1,0 +1,234 @@
+"""What local and bubblewrap have in common: commands are run by an agent, limits come from the kernel."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import sys
+import time
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
+
+from tools.sandboxes.agent_link import AgentLink
+from tools.sandboxes.background import BackgroundProcesses
+from tools.sandboxes.base import (
+    BASE_ENVIRONMENT,
+    MIB,
+    OUTPUT_LIMIT,
+    CommandResult,
+    SandboxConfig,
+    SandboxError,
+    SandboxGone,
+)
+from tools.sandboxes.capture import Capture
+from tools.sandboxes.files import Files
+from tools.sandboxes.limits import ControlGroup
+from tools.sandboxes.pipes import PipeReader, write_all
+from tools.sandboxes.streaming import NO_VARIABLES, STDERR_KEPT
+from tools.sandboxes.turns import turns
+
+ENDING_SECONDS = 1.5
+"""How long the end of all that a command started may take; an agent that needs longer is gone."""
+
+
+class AgentSandbox(Files, BackgroundProcesses):
+    """A sandbox on this machine.
+
+    Attributes:
+        unbounded: Which fields of the wanted resources are not bounded on this machine, once it has started.
+            Memory then still has a limit for each process.
+    """
+
+    _own_bounds: frozenset[str] = frozenset()
+    """Fields of the resources that this kind bounds without a control group."""
+
+    def __init__(self, config: SandboxConfig) -> None:
+        self.config = config
+        self.unbounded: tuple[str, ...] = ()
+        self._link: AgentLink | None = None
+        self._group: ControlGroup | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._making: asyncio.Task[None] | None = None
+        self._env: dict[str, str] = {}
+
+    @abstractmethod
+    async def _launch(self, link: AgentLink) -> int:
+        """Starts the agent; returns its pid on the host."""
+
+    @abstractmethod
+    def _settings(self) -> dict[str, Any]:
+        """What the agent is to set up, as `agent.set_up` takes it."""
+
+    @abstractmethod
+    def _environment(self) -> dict[str, str]:
+        """The environment, without what the configuration adds."""
+
+    @abstractmethod
+    def _clean_up(self) -> None:
+        """Removes what is left on the host when the agent has ended. Blocks."""
+
+    async def start(self) -> None:
+        if self.config.workdir is not None and not self.config.workdir.is_dir():
+            raise SandboxError(f"{self.kind} has no folder {self.config.workdir} to work in")
+        self._link = AgentLink(self.kind)
+        try:
+            async with turns().starts_and_stops:
+                pid = await self._launch(self._link)
+                self._group = ControlGroup(self.config.resources)
+                await self._in_thread(self._group.take, pid)
+                await self._link.set_up(self._settings())
+            wanted = (name for name, value in asdict(self.config.resources).items() if value is not None)
+            self.unbounded = tuple(
+                name for name in wanted if name not in self._group.bounds | self._own_bounds
+            )
+        except BaseException:
+            await self.stop()
+            raise
+        self._env = {**BASE_ENVIRONMENT, **self._environment(), **self.config.env}
+
+    async def _in_thread(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Runs what makes something on the host: stop() waits for it, also where its caller was cancelled."""
+        self._making = asyncio.create_task(asyncio.to_thread(function, *arguments))
+        await asyncio.shield(self._making)
+
+    def _rlimits(self) -> dict[str, int]:
+        limits = {"RLIMIT_CORE": 0}
+        if self.config.resources.memory_mib is not None:
+            limits["RLIMIT_DATA"] = self.config.resources.memory_mib * MIB
+        return limits
+
+    async def stop(self) -> None:
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._stop())
+        await asyncio.shield(self._stopping)
+
+    async def _stop(self) -> None:
+        if self._making is not None:
+            await asyncio.wait({self._making})
+        async with turns().starts_and_stops:
+            if self._link is not None:
+                await self._link.close()
+            await asyncio.to_thread(self._remove)
+
+    def _remove(self) -> None:
+        if self._group is not None:
+            self._group.remove()
+        self._clean_up()
+
+    async def alive(self) -> bool:
+        return bool(self._env) and self._link is not None and self._link.gone is None
+
+    async def run(
+        self,
+        command: str,
+        seconds: float,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes | None = None,
+        output_limit: int = OUTPUT_LIMIT,
+    ) -> CommandResult:
+        stdout, stderr = Capture(output_limit), Capture(output_limit)
+        began = time.monotonic()
+        exit_code = await self._execute(command, cwd, env or {}, stdin, (stdout.feed, stderr.feed), seconds)
+        took = time.monotonic() - began
+        return CommandResult(exit_code, stdout.output(), stderr.output(), took, timed_out=exit_code is None)
+
+    async def _stream(
+        self,
+        script: str,
+        *,
+        env: Mapping[str, str] = NO_VARIABLES,
+        stdin: AsyncIterator[bytes] | bytes | None = None,
+        on_stdout: Callable[[bytes], None] | None = None,
+        seconds: float = 600,
+    ) -> tuple[int, bytes, bytes]:
+        whole, errors = bytearray(), Capture(2 * STDERR_KEPT)
+        sinks = (on_stdout or whole.extend, errors.feed)
+        exit_code = await self._execute(script, None, env, stdin, sinks, seconds)
+        if exit_code is None:
+            raise TimeoutError(
+                f"a script in the {self.kind} sandbox was not over after {seconds:.4g} seconds"
+            )
+        return exit_code, bytes(whole), errors.output().data[-STDERR_KEPT:]
+
+    async def _execute(
+        self,
+        command: str,
+        cwd: str | None,
+        env: Mapping[str, str],
+        stdin: AsyncIterator[bytes] | bytes | None,
+        sinks: tuple[Callable[[bytes], None], Callable[[bytes], None]],
+        seconds: float,
+    ) -> int | None:
+        """Runs a command; None: it was not over in time, and has been ended."""
+        link = self._link
+        if link is not None and link.gone is not None:
+            raise SandboxGone(link.gone)
+        if link is None or not self._env:
+            raise SandboxGone(f"the {self.kind} sandbox has not been started")
+        request = {
+            "command": command,
+            "cwd": os.path.join(self.workdir, cwd or ""),
+            "env": {**self._env, **env},
+        }
+        await turns().to_launch()
+        failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def fail(error: Exception) -> None:
+            if not failed.done():
+                failed.set_exception(error)
+
+        readers = [PipeReader(sink, fail) for sink in sinks]
+        feeding: asyncio.Task[None] | None = None
+        if stdin is None:
+            their_stdin = os.open(os.devnull, os.O_RDONLY)
+        else:
+            their_stdin, ours = os.pipe()
+            feeding = asyncio.create_task(write_all(ours, stdin))
+            feeding.add_done_callback(lambda task: _tell(task, fail))
+        id, exit_code = link.run(request, [their_stdin, *(reader.other_end for reader in readers)])
+        try:
+            waiting: set[asyncio.Future[Any]] = {exit_code, failed}
+            await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if exit_code.done():
+                return exit_code.result()
+            link.end(id)
+            await asyncio.wait({exit_code}, timeout=ENDING_SECONDS)
+            if not exit_code.done():
+                link.give_up(f"the {self.kind} sandbox did not end a command at its deadline")
+            exit_code.result()
+            return None
+        finally:
+            if not exit_code.done():  # nobody waits any longer
+                link.end(id)
+                link.forget(id)
+            if feeding is not None:
+                feeding.cancel()
+            for reader in readers:
+                if (pipe := reader.finish()) is not None:
+                    link.drop(pipe)
+            if failed.done():
+                failed.result()
+
+
+def _tell(task: asyncio.Task[None], fail: Callable[[Exception], None]) -> None:
+    with suppress(asyncio.CancelledError):
+        error = task.exception()
+        if isinstance(error, Exception):
+            fail(error)
+
+
+def why_no_agent() -> str | None:
+    """Why this machine cannot run an agent; None: it can."""
+    if sys.platform != "linux":
+        return "needs Linux"
+    if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
+        return "needs a /proc that lists the children of processes (CONFIG_PROC_CHILDREN)"
+    if resource.getrlimit(resource.RLIMIT_RTTIME)[1] != resource.RLIM_INFINITY:
+        return "needs the limit of realtime to be open (ulimit -R unlimited): commands are told apart by it"
+    return None

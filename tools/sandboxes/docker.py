@@ -1,0 +1,81 @@
+"""Sandboxes in containers of docker, or of anything that takes the same commands."""
+
+from __future__ import annotations
+
+import shutil
+
+from tools.sandboxes.base import SandboxConfig, SandboxError
+from tools.sandboxes.engine import OWNER_LABEL, Engine
+from tools.sandboxes.owners import owner
+from tools.sandboxes.shell import ShellSandbox
+from tools.sandboxes.transport import ProcessTransport
+
+COMMANDS = ("docker", "podman")
+HINT = "install docker or podman, or name a command with the option `command`; or choose another kind"
+# Takes in the children that others have left. It waits for a sleep: only then is a signal acted on at once.
+_FIRST_PROCESS = "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"
+
+
+def find_command(config: SandboxConfig) -> str:
+    """The program that is called.
+
+    Raises:
+        SandboxError: There is none.
+    """
+    named = config.options.get("command")
+    for name in [named] if named else COMMANDS:
+        if path := shutil.which(name):
+            return path
+    raise SandboxError(f"docker: no {named or ' or '.join(COMMANDS)} on this computer", HINT)
+
+
+class Docker(ShellSandbox):
+    """One container per task. The option `command` names another program; DOCKER_HOST is honoured by it."""
+
+    kind = "docker"
+    isolates = True
+    _options = ("command",)
+
+    @staticmethod
+    def why_not() -> str | None:
+        """Why no container could be started here. No engine is asked: which one, the configuration says."""
+        if any(map(shutil.which, COMMANDS)):
+            return None
+        return f"there is no {' or '.join(COMMANDS)}"
+
+    def __init__(self, config: SandboxConfig) -> None:
+        super().__init__(config)
+        self._engine: Engine | None = None
+
+    async def _make(self) -> None:
+        if not self.config.image or self.config.image.startswith("-"):
+            raise SandboxError("docker: no image is named", "set image, such as python:3.12-slim")
+        engine = self._engine = Engine.of(find_command(self.config))
+        await engine.ready()
+        await engine.ensure_image(self.config.image)
+        self.unbounded = await engine.run(self._id, self._arguments(self.config.image), self.config.resources)
+        await engine.as_root(self._id, f"[ -d {self.workdir} ] || mkdir -m 1777 {self.workdir}")
+
+    async def _remove(self) -> None:
+        if self._engine:
+            await self._engine.remove(self._id)
+
+    async def _open(self, script: str) -> ProcessTransport:
+        assert self._engine
+        return await ProcessTransport.start(
+            [self._engine.command, "exec", "-i", self._id, "/bin/sh", "-c", script]
+        )
+
+    def _arguments(self, image: str) -> list[str]:
+        """Of `docker run`, without its limits."""
+        config = self.config
+        arguments = ["--label", f"{OWNER_LABEL}={owner()}", "--security-opt", "no-new-privileges"]
+        arguments += ["--entrypoint", "/bin/sh"]
+        if not config.network:
+            arguments += ["--network", "none"]
+        if config.workdir:
+            folder = config.workdir.absolute()
+            if "," in str(folder):
+                raise SandboxError(f"docker: cannot share a folder with a comma in its name: {folder}")
+            arguments += ["--mount", f"type=bind,source={folder},target={self.workdir}"]
+        return [*arguments, image, "-c", _FIRST_PROCESS]

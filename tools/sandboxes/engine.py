@@ -1,0 +1,156 @@
+"""An engine that takes docker's commands: asked once per process whether it is there and has an image."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from functools import cache
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+from tools.sandboxes.base import Resources, SandboxError
+from tools.sandboxes.host_folders import new_folder
+from tools.sandboxes.owners import is_left_over
+from tools.sandboxes.programs import call, last_line
+
+OWNER_LABEL = "rl-cli.owner"
+ASK_SECONDS = 30.0
+RUN_SECONDS = 60.0
+PULL_SECONDS = 1800.0
+FAILURE_SECONDS = 60.0
+"""How long a missing image is taken for missing before the engine is asked again."""
+
+_engines: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], Engine]] = WeakKeyDictionary()
+
+
+class Engine:
+    """Shared by all tasks of a process that use the same command and DOCKER_HOST."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+        self._lock = asyncio.Lock()
+        self._is_ready = False
+        self._images: dict[str, asyncio.Task[None]] = {}
+        self._failed_at: dict[str, float] = {}
+        self._unremoved: set[str] = set()
+        self._bounds_disk = True
+
+    @classmethod
+    def of(cls, command: str) -> Engine:
+        """The running event loop's engine of that command."""
+        mine = _engines.setdefault(asyncio.get_running_loop(), {})
+        key = (command, os.environ.get("DOCKER_HOST", ""))
+        return mine.setdefault(key, cls(command))
+
+    async def ready(self) -> None:
+        """Asks the engine for its containers, and removes those that a killed process left.
+
+        Raises:
+            SandboxError: It does not answer.
+        """
+        async with self._lock:
+            if self._is_ready and not self._unremoved:
+                return
+            listing = ["ps", "--all", "--filter", f"label={OWNER_LABEL}"]
+            listing += ["--format", '{{.Names}} {{.Label "' + OWNER_LABEL + '"}}']
+            said = await self._ask(listing, "does not answer")
+            rows = [line.split() for line in said.splitlines()]
+            there = {row[0] for row in rows if row}
+            mine = self._unremoved & there
+            left = {row[0] for row in rows if len(row) == 2 and is_left_over(row[1])}
+            self._unremoved -= self._unremoved - there
+            for name in mine | left:
+                await self.remove(name)
+            self._is_ready = True
+
+    async def ensure_image(self, image: str) -> None:
+        """Pulls an image that is not there; once, however many tasks ask.
+
+        Raises:
+            SandboxError: There is none, with the engine's reason.
+        """
+        if time.monotonic() - self._failed_at.get(image, -FAILURE_SECONDS) >= FAILURE_SECONDS:
+            self._failed_at.pop(image, None)
+            if (old := self._images.get(image)) and old.done() and (old.cancelled() or old.exception()):
+                del self._images[image]
+        if image not in self._images:
+            self._images[image] = asyncio.create_task(self._find_or_pull(image))
+        await asyncio.shield(self._images[image])
+
+    async def _find_or_pull(self, image: str) -> None:
+        code, _, _ = await self._call(["image", "inspect", image], ASK_SECONDS)
+        if code == 0:
+            return
+        try:
+            await self._ask(["pull", "--quiet", image], f"has no image {image}", PULL_SECONDS)
+        except SandboxError as error:
+            self._failed_at[image] = time.monotonic()
+            raise SandboxError(error.message, "build or load it, or name another one") from None
+
+    async def run(self, name: str, arguments: list[str], resources: Resources) -> tuple[str, ...]:
+        """Starts a container.
+
+        Args:
+            arguments: Of `run`: options, image, command.
+
+        Returns:
+            The fields of the resources that the engine cannot bound.
+
+        Raises:
+            SandboxError: With the engine's reason.
+        """
+        common = ["run", "--detach", "--pull", "never", "--name", name, *_limits(resources)]
+        if resources.disk_mib is not None and self._bounds_disk:
+            disk = ["--storage-opt", f"size={resources.disk_mib}m"]
+            code, _, error = await self._call([*common, *disk, *arguments], RUN_SECONDS)
+            if code == 0:
+                return ()
+            if "storage" not in error.lower():
+                raise SandboxError(f"docker: the engine could not start a container: {last_line(error)}")
+            await self.remove(name)
+            self._bounds_disk = False  # most storage drivers cannot
+        await self._ask([*common, *arguments], "could not start a container", RUN_SECONDS)
+        return () if resources.disk_mib is None else ("disk_mib",)
+
+    async def as_root(self, name: str, script: str) -> None:
+        """Runs a short script in a container, whoever its image makes its commands.
+
+        Raises:
+            SandboxError
+        """
+        await self._ask(["exec", "--user", "0", name, "/bin/sh", "-c", script], "could not set it up")
+
+    async def remove(self, name: str) -> None:
+        """Ends and removes a container; where the engine cannot, it is tried again at the next start."""
+        self._unremoved.add(name)
+        code, _, error = await self._call(["rm", "--force", "--volumes", name], ASK_SECONDS)
+        if code == 0 or "no such container" in error.lower():
+            self._unremoved.discard(name)
+
+    async def _ask(self, arguments: list[str], what: str, seconds: float = ASK_SECONDS) -> str:
+        code, out, error = await self._call(arguments, seconds)
+        if code:
+            raise SandboxError(f"docker: the engine {what}: {last_line(error)}")
+        return out
+
+    async def _call(self, arguments: list[str], seconds: float) -> tuple[int, str, str]:
+        folder = await asyncio.to_thread(_folder)
+        return await call([os.path.abspath(self.command), *arguments], seconds, folder)
+
+
+@cache
+def _folder() -> Path:
+    """Where the engine is called: podman notes there that a container ran out of memory."""
+    return new_folder()
+
+
+def _limits(resources: Resources) -> list[str]:
+    limits = []
+    if resources.cpus is not None:
+        limits += ["--cpus", f"{resources.cpus:g}"]
+    if resources.memory_mib is not None:
+        limits += ["--memory", f"{resources.memory_mib}m", "--memory-swap", f"{resources.memory_mib}m"]
+    if resources.processes is not None:
+        limits += ["--pids-limit", str(resources.processes)]
+    return limits

@@ -1,0 +1,90 @@
+"""Commands run on this machine as this user, in a folder of the task's own. That does not isolate them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tools.sandboxes import agent
+from tools.sandboxes.agent_link import AgentLink
+from tools.sandboxes.agent_sandbox import AgentSandbox, why_no_agent
+from tools.sandboxes.base import SandboxConfig, SandboxError
+from tools.sandboxes.host_folders import new_folder, remove_folder
+
+MARK = "RL_CLI_SANDBOX"
+"""A variable that all processes of a sandbox carry, each sandbox with a value of its own."""
+SWEEP_SECONDS = 2.0
+
+
+class Local(AgentSandbox):
+    """Does not isolate: commands can read and change all that this user can, and use the network."""
+
+    kind = "local"
+    isolates = False
+
+    def __init__(self, config: SandboxConfig) -> None:
+        super().__init__(config)
+        self._folder: Path | None = None
+        self._mark = secrets.token_hex(8)
+
+    @classmethod
+    def why_not(cls) -> str | None:
+        """Why it cannot be used on this machine; None: it can."""
+        return why_no_agent()
+
+    async def _launch(self, link: AgentLink) -> int:
+        try:
+            await self._in_thread(self._make_folders)
+        except OSError as error:
+            raise SandboxError(f"local has no folder for the task: {error}") from None
+        self.workdir = str(self.config.workdir or f"{self._folder}/work")
+        self.private = f"{self._folder}/private"
+        return await link.start([sys.executable, "-I", "-S", agent.__file__])
+
+    def _make_folders(self) -> None:
+        folder = new_folder()
+        self._folder = folder
+        for name in ("work", "home", "tmp"):
+            (folder / name).mkdir()
+
+    def _settings(self) -> dict[str, Any]:
+        return {"space": None, "user": None, "rlimits": self._rlimits()}
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": f"{self._folder}/home",
+            "TMPDIR": f"{self._folder}/tmp",
+            MARK: self._mark,
+        }
+
+    def _clean_up(self) -> None:
+        _end_marked(f"{MARK}={self._mark}".encode())
+        if self._folder is not None:
+            remove_folder(self._folder)
+
+
+def _end_marked(variable: bytes) -> None:
+    """Ends what outlived its agent, because that was killed."""
+    until = time.monotonic() + SWEEP_SECONDS
+    while (pids := _marked(variable)) and time.monotonic() < until:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.005)
+
+
+def _marked(variable: bytes) -> list[int]:
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError):  # it has ended, or is another user's
+                if variable in Path(f"/proc/{name}/environ").read_bytes().split(b"\0"):
+                    found.append(int(name))
+    return found
