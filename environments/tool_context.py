@@ -44,6 +44,7 @@ class ToolContext:
     sandbox: TaskSandbox = field(init=False)
     """Made when it is first used, ended by cleanup()."""
     state: dict[str, Any] = field(default_factory=dict)
+    live: dict[str, Any] = field(default_factory=dict)
     """Of the calls of this attempt: its terminal, its browser."""
 
     def __post_init__(self) -> None:
@@ -57,6 +58,7 @@ class ToolContext:
             toolsets=toolsets,
             sandbox=self.sandbox,
             state=self.state,
+            live=self.live,
         )
 
     async def call_tool(self, name: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -189,7 +191,7 @@ class ToolContext:
     async def cleanup(self) -> None:
         """Closes the browser and ends the sandbox, with all that runs there. May be called more than once."""
         try:
-            await close_session(self.state)
+            await close_session(self.live)
         finally:
             await self.sandbox.stop()
 
@@ -201,4 +203,5 @@ class ToolContext:
             result_limit=sys.maxsize,
             sandbox=self.sandbox,
             state=self.state,
+            live=self.live,
         )

@@ -13,8 +13,9 @@ from pydantic import BaseModel
 
 from tools.toolsets import OPERATIONS
 
-Risk = Literal["read", "write", "execute", "spend"]
-"""What a call may do: look; change files of ours; run code or start processes; cost money."""
+Risk = Literal["read", "write", "execute", "spend", "leave"]
+"""What a call may do: look; change files of ours; run code or start processes; cost money; run code outside
+of the sandbox, with all of the person's files and the network."""
 
 Caller = Literal["chat", "rollout", "reward", "batch", "mcp", "cli"]
 
@@ -42,6 +43,9 @@ class ToolSpec:
     """What a call would take; asked before approval."""
     risk_of: Callable[[CallContext, dict[str, Any]], Risk] | None = None
     """What a call with these arguments may do, where that can be more than `risk`; asked before approval."""
+    any_arguments: bool = False
+    """Whether an answer for more than one call is about all that the estimate's scope covers, whatever the
+    arguments; else it is about these arguments only."""
 
     def schema(self) -> dict[str, Any]:
         """The tool in OpenAI's form."""
@@ -148,7 +152,7 @@ class ToolError(Exception):
 
 @dataclass
 class CallContext:
-    """Who calls, and what the call may do. A tool receives a copy that shares `state`."""
+    """Who calls, and what the call may do. A tool receives a copy that shares `state` and `live`."""
 
     caller: Caller
     task_id: str
@@ -166,7 +170,9 @@ class CallContext:
     overflow_dir: Path | None = None
     """Where the whole of a longer result is written; None keeps no copy."""
     state: dict[str, Any] = field(default_factory=dict)
-    """The session's own; shared by all its calls."""
+    """The session's own; shared by all its calls. Plain JSON: it is kept with the session."""
+    live: dict[str, Any] = field(default_factory=dict)
+    """What lives as long as the task, such as its shell and its browser; shared by all its calls."""
     on_progress: Callable[[dict[str, Any]], None] | None = None
     interrupted: asyncio.Event | None = None
     """Set when the person at the keyboard wants attention; waiting tools return early."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -15,7 +14,8 @@ class ParsedCall:
     """The model's own, where its grammar has one."""
 
 
-class ParseError(NamedTuple):
+@dataclass(frozen=True)
+class ParseError:
     """What was begun as a tool call and could not be read: its text stays in the content.
 
     Text between two calls is told of here too, in families whose content ends with the first call.

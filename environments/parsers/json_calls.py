@@ -47,7 +47,7 @@ def read_list(
         offered: Calls of offered tools only.
     """
     reader, found = context.reader, False
-    last: Broken | None = None
+    broken_for = ""  # why the last call is none; an exception in a local would be a cycle
     yield from reader.expect("[", "no list of calls")
     yield from reader.space()
     if (yield from reader.accept("]")):
@@ -56,23 +56,23 @@ def read_list(
         start = reader.position
         try:
             yield from read_call(context, arguments_required=bare, offered=offered)
-            found, last = True, None
+            found, broken_for = True, ""
         except Broken as broken:
             if broken.quiet and not found:
                 raise
-            last = Broken(broken.reason)
+            broken_for = broken.reason
             if not (yield from skip_member(reader, start, marks)):
-                raise last from None
+                raise Broken(broken_for) from None
         yield from reader.space()
         if (yield from reader.accept("]")):
             break
-        if not (yield from reader.accept(",")) and not (last and (yield from reader.peek()) == "{"):
+        if not (yield from reader.accept(",")) and not (broken_for and (yield from reader.peek()) == "{"):
             yield from _pass_to_next(context, marks)
         yield from reader.space()
-        if last:
-            context.give_up(last)
-    if last:
-        raise last
+        if broken_for:
+            context.give_up(Broken(broken_for))
+    if broken_for:
+        raise Broken(broken_for)
     context.passed()
 
 

@@ -15,6 +15,9 @@ from environments.parsers.events import (
 )
 from environments.parsers.reader import Broken
 
+MOST_BROKEN = 1000
+"""Of what was begun as a call and is none, so many are told of one by one; then they are counted."""
+
 
 class _Text:
     """Text without the white space around it: that of its end is held back until something follows."""
@@ -61,6 +64,7 @@ class Output:
         self._content, self._reasoning = _Text(), _Text()
         self.calls.clear()
         self.errors: list[ParseError] = []
+        self._broken, self._broken_from = 0, 0
         self._name: str | None = None
         self._id = ""
         self._arguments: list[str] = []
@@ -113,8 +117,13 @@ class Output:
         if self._name is not None:
             self._say(CallBroken(len(self.calls), reason))
         self._name, self._arguments = None, []
-        if not quiet:
+        if quiet:
+            return
+        self._broken += 1
+        if self._broken <= MOST_BROKEN:
             self.tell(position, reason)
+        elif self._broken == MOST_BROKEN + 1:
+            self._broken_from = position
 
     def tell(self, position: int, reason: str) -> None:
         """Something that was read and is in no call."""
@@ -138,4 +147,7 @@ class Output:
             self.tell(self._between_at, f"text between two calls: {text}")
 
     def parsed(self) -> Parsed:
-        return Parsed(self._content.whole(), self._reasoning.whole(), list(self.calls), list(self.errors))
+        errors = list(self.errors)
+        if (more := self._broken - MOST_BROKEN) > 0:
+            errors.append(ParseError(self._broken_from, f"here and after it, {more} more that are no calls"))
+        return Parsed(self._content.whole(), self._reasoning.whole(), list(self.calls), errors)

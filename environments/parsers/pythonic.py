@@ -61,34 +61,34 @@ class Pythonic(Grammar):
     def _calls(self, context: Context, offered: bool) -> Step[None]:
         """The calls, and what closes their list. A broken one leaves its neighbours alone."""
         reader, found = context.reader, False
-        last: Broken | None = None
+        broken_for = ""  # why the last call is none; an exception in a local would be a cycle
         ends = (",", "]") if self.brackets else ("\n",)
         marks = (self.closer, *context.limits)
         while True:
             start = reader.position
             try:
                 yield from self._call(context, offered)
-                found, last = True, None
+                found, broken_for = True, ""
             except Broken as broken:
                 if broken.quiet and not found:
                     raise
-                last = Broken(broken.reason)
+                broken_for = broken.reason
                 if not (yield from skip_python_call(reader, start, marks, ends)):
-                    raise last from None
+                    raise Broken(broken_for) from None
                 yield from reader.space()
             if self.brackets:
                 if (yield from reader.accept("]")):
                     break
                 if not (yield from reader.accept(",")):
                     yield from reader.until(marks)  # what is quoted there is none
-                    raise last or Broken("the list of calls has no comma or bracket after a call")
+                    raise Broken(broken_for or "the list of calls has no comma or bracket after a call")
                 yield from reader.space()
             elif (yield from reader.starts(self.closer)) or not (yield from reader.peek()):
                 break
-            if last:
-                context.give_up(last)
-        if last:
-            raise last
+            if broken_for:
+                context.give_up(Broken(broken_for))
+        if broken_for:
+            raise Broken(broken_for)
         context.passed()
 
     def _call(self, context: Context, offered: bool) -> Step[None]:

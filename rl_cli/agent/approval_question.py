@@ -23,6 +23,7 @@ WILL = {
     "write": "change files",
     "execute": "run code on this computer",
     "spend": "take this computer for a while, or cost money on a rented one",
+    "leave": "run code on this computer outside of the sandbox, with all your files and the network",
 }
 HEAD, TAIL = 600, 300
 """Characters of an argument that are shown where it is longer than both."""

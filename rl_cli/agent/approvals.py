@@ -37,13 +37,14 @@ MOST_REMEMBERED = 2000
 class Approvals:
     """The approval policy of one command or conversation; itself the `approve` of a CallContext.
 
-    Where no rule fits: reading is allowed, writing inside the home folder too; writing elsewhere, executing
-    and spending are asked. Without a terminal to ask at, what is asked is refused. A call whose estimate is
-    more than the budgets leave is refused, whoever allows it.
+    Where no rule fits: reading is allowed, writing inside the home folder too; writing elsewhere, executing,
+    spending, and leaving the sandbox are asked. Without a terminal to ask at, what is asked is refused. A
+    call whose estimate is more than the budgets leave is refused, whoever allows it.
 
     Args:
         rules: As `Settings.approvals`, strongest first.
-        yes: The person approved beforehand what would be asked (--yes); what is denied stays denied.
+        yes: The person approved beforehand what would be asked (--yes), but no leaving of the sandbox; what
+            is denied stays denied.
         interactive: There is a person to ask.
         ask: Asks the person; default: at the terminal.
         home: RL_CLI_HOME; default: the one that holds.
@@ -82,11 +83,12 @@ class Approvals:
             too_much = await asyncio.to_thread(self._budget_left, request.estimate)
             if too_much:
                 return Verdict(False, too_much)
-        if do == "allow" or self._yes:
+        risk = request.spec.risk
+        if do == "allow" or (self._yes and risk != "leave"):
             return Verdict(True)
         if not self._interactive:
-            will = WILL[request.spec.risk]
-            return Verdict(False, f"it may {will}; there is no terminal to ask at, and no --yes")
+            beforehand = "--yes does not cover that" if risk == "leave" else "no --yes"
+            return Verdict(False, f"it may {WILL[risk]}; there is no terminal to ask at, and {beforehand}")
         async with self._one_question_at_a_time:
             if self._decide(request)[0] == "allow":  # an answer meanwhile covers this call too
                 return Verdict(True)
@@ -105,6 +107,7 @@ class Approvals:
 
     async def _ask_person(self, request: ApprovalRequest) -> Verdict:
         spec, arguments = request.spec, request.arguments
+        bound = _bound(request)
         whole = False
         while True:
             width = shutil.get_terminal_size().columns - 1
@@ -120,10 +123,10 @@ class Approvals:
                 whole = True
                 continue
             if word in SESSION and "s" in offers:
-                self.rules.append(exactly(spec.name, arguments, "session", request.estimate))
+                self.rules.append(exactly(spec.name, bound, "session", request.estimate))
                 return Verdict(True)
             if word in ALWAYS and "a" in offers:
-                rule = exactly(spec.name, arguments, "remembered", request.estimate)
+                rule = exactly(spec.name, bound, "remembered", request.estimate)
                 await asyncio.to_thread(add_answer, rule.to_settings())
                 self.rules.append(rule)
                 return Verdict(True)
@@ -132,10 +135,9 @@ class Approvals:
 
 def _offers(request: ApprovalRequest, one_call: bool, cut: bool) -> dict[str, str]:
     """The keys that a person can press, and what each means for this call."""
-    name, arguments = request.spec.name, request.arguments
     covers = _covered(request)
     offers = {"y": "yes, this once"} | ({} if one_call else {"s": f"yes, for this session: {covers}"})
-    rule = exactly(name, arguments, "remembered", request.estimate).to_settings()
+    rule = exactly(request.spec.name, _bound(request), "remembered", request.estimate).to_settings()
     if len(str(rule)) <= MOST_REMEMBERED and redact(rule) == rule:
         offers["a"] = f"yes, always: {covers}; kept in {answers_file()}"
     if cut:
@@ -143,12 +145,18 @@ def _offers(request: ApprovalRequest, one_call: bool, cut: bool) -> dict[str, st
     return offers | {"n": "no; any other words are a no too, and are passed on as the reason"}
 
 
+def _bound(request: ApprovalRequest) -> dict[str, Any]:
+    """The arguments that an answer for more than this call is bound to."""
+    return {} if request.spec.any_arguments else request.arguments
+
+
 def _covered(request: ApprovalRequest) -> str:
     """What an answer for more than this call covers: the names of what it is bound to, shown above it."""
     name, scope = request.spec.name, scope_of(request.estimate)
+    arguments = _bound(request)
     same = [key for key, value in scope.items() if isinstance(value, str) and value != UNKNOWN]
     most = [key.replace("gpu_", "GPU ") for key, value in scope.items() if not isinstance(value, str)]
-    bound = ["exactly these arguments"] if request.arguments else []
+    bound = ["exactly these arguments"] if arguments else []
     bound += [f"the same {', '.join(same)}"] if same else []
     bound += [f"no more {', '.join(most)}"] if most else []
     return f"{name} with {'; '.join(bound)}" if bound else f"every call of {name}"

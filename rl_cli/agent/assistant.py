@@ -30,6 +30,7 @@ from rl_cli.agent.session_file import SessionFile
 from rl_cli.agent.shortening import Shortening, shorten_conversation
 from rl_cli.agent.turns import Tries, TurnResult
 from rl_cli.agent.window import is_full, result_limit, with_bounded_results
+from rl_cli.agent.workspace import Workspace
 from rl_cli.core.cuts import one_line
 from rl_cli.core.json_text import repair_surrogates
 from rl_cli.core.messages import Message, assistant, system, user
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from tools.dispatcher import ApprovalRequest, Verdict
 
 TOOLSETS = ("rl", "wandb")
+"""Those of every conversation; a workspace adds its own."""
 START = "rl_start_training"
 MAX_TURNS = 200
 """A day of half-hourly checks is about 50 turns."""
@@ -66,10 +68,15 @@ class Assistant:
     bounds: Callable[[], Bounds] = Bounds
     """Asked at the start of each turn: who pays, and until when."""
     toolsets: tuple[str, ...] = TOOLSETS
+    workspace: Workspace | None = None
+    """Where its own commands and files are, with the toolsets for them; None: it has none."""
     state: dict[str, Any] = field(default_factory=dict)
     """CallContext.state of all calls: draft, run_id, seed, ... Restored from the session."""
 
     def __post_init__(self) -> None:
+        if self.workspace:
+            self.toolsets = (*self.toolsets, *self.workspace.toolsets)
+        self._live: dict[str, Any] = {}
         self.state.update(self.session.history.state)
         if self.seed is not None:
             self.state["seed"] = self.seed
@@ -146,9 +153,13 @@ class Assistant:
         self.policy, self.window = policy, window
 
     async def close(self) -> None:
-        """Ends the policy's session and gives the session file back."""
-        await self._kept.close()
-        self.session.close()
+        """Ends the policy's session and what runs in the sandbox, and gives the session file back."""
+        try:
+            await self._kept.close()
+            if self.workspace:
+                await self.workspace.sandbox.stop()
+        finally:
+            self.session.close()
 
     async def _answer(self, prompt: Message, bounds: Bounds, recorder: Recorder) -> LoopResult:
         """Runs the loop; again where a reply was no reply, or the conversation had to be shortened."""
@@ -203,6 +214,9 @@ class Assistant:
             result_limit=limit,
             overflow_dir=self.session.folder,
             state=self.state,
+            live=self._live,
+            sandbox=self.workspace.sandbox if self.workspace else None,
+            file_roots=self.workspace.file_roots if self.workspace else (),
             on_progress=self.on_progress,
             interrupted=self.interrupted,
             judge=self._judge,

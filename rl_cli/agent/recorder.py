@@ -37,7 +37,7 @@ class Recorder:
                 self.text = event.message["content"] or self.text
         elif isinstance(event, ToolStarted):
             risk = self._risks.get(event.call["function"]["name"])
-            self._session.record("call", fsync=risk in ("execute", "spend"), call=event.call)
+            self._session.record("call", fsync=risk in ("execute", "spend", "leave"), call=event.call)
         elif isinstance(event, ToolFinished):
             record = event.record
             self.calls.append(record)

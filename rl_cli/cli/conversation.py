@@ -214,6 +214,7 @@ async def converse(flags: Flags, display: Display, lines: LineReader) -> AsyncIt
         BadUsage: The model, the session or a setting is wrong.
     """
     from rl_cli.agent.session_store import new_session, open_session
+    from rl_cli.agent.workspace import open_workspace
     from rl_cli.core.settings import ensure_home, load_settings
     from rl_cli.spending.gate import why_not
 
@@ -245,6 +246,7 @@ async def converse(flags: Flags, display: Display, lines: LineReader) -> AsyncIt
             on_notice=display.notice,
             interrupted=interrupts.event,
             seed=settings.seed,
+            workspace=open_workspace(Path.cwd(), home),
         )
         conversation = Conversation(assistant, approvals, answerer, display, interrupts, settings)
         questions.on_wait, questions.on_answer = conversation.wait_for_person, conversation.go_on_working

@@ -183,7 +183,7 @@ def _result(parsed: Parsed) -> dict[str, Any]:
             {"id": call.id or f"call_{number}", "name": call.name, "arguments": call.arguments}
             for number, call in enumerate(parsed.tool_calls)
         ],
-        "errors": [error._asdict() for error in parsed.errors],
+        "errors": [asdict(error) for error in parsed.errors],
     }
 
 

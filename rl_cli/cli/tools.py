@@ -125,7 +125,7 @@ async def _call(name: str, arguments: str | dict[str, Any], yes: bool) -> dict[s
     try:
         result: dict[str, Any] = json.loads(await handle_function_call(name, arguments, context))
     finally:
-        await close_session(context.state)
+        await close_session(context.live)
         await context.sandbox.stop()
     return result
 

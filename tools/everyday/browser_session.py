@@ -28,7 +28,7 @@ SWITCHES = (
 PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR", "XDG_RUNTIME_DIR", "FONTCONFIG_FILE")
 """What Chromium sees of our environment: no keys."""
 SESSION = "browser_session"
-"""Key of a context's state."""
+"""Key of what lives with a context."""
 
 
 class BrowserSession:
@@ -66,16 +66,20 @@ async def session_of(context: CallContext) -> BrowserSession:
     loop = asyncio.get_running_loop()
     chromium = _OF_LOOP.setdefault(loop, _Chromium())
     async with chromium.lock:
-        session: BrowserSession | None = context.state.get(SESSION)
+        session: BrowserSession | None = context.live.get(SESSION)
         if session is None or session.gone:
             session = BrowserSession(await chromium.new_context(), chromium)
-            context.state[SESSION] = session
+            context.live[SESSION] = session
     return session
 
 
-async def close_session(state: dict[str, Any]) -> None:
-    """Closes the browser of a task's state, if it has one; the last one ends Chromium."""
-    session: BrowserSession | None = state.pop(SESSION, None)
+async def close_session(live: dict[str, Any]) -> None:
+    """Closes the browser of a task, if it has one; the last one ends Chromium.
+
+    Args:
+        live: Of the contexts of its calls.
+    """
+    session: BrowserSession | None = live.pop(SESSION, None)
     if session is not None:
         await session.close()
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from tools.dispatcher import CallContext, ToolError, tool
 from tools.everyday.host_paths import HostFiles
-from tools.everyday.task_sandbox import sandbox_of, tool_errors
+from tools.everyday.task_sandbox import confinement, sandbox_of, tool_errors
 from tools.everyday.text_edits import apply_hunks, read_diff, replace_exactly
 from tools.sandboxes.base import FileProblem
 
@@ -79,7 +79,7 @@ def _window(path: str, data: bytes, start_line: int, lines: int) -> dict[str, An
     return told
 
 
-@tool(toolset="files", risk="write")
+@tool(toolset="files", risk="write", estimate=confinement, any_arguments=True)
 async def write_file(path: str, content: str, context: CallContext) -> dict[str, Any]:
     """Writes a text file whole, over what was there; makes the folders on the way.
 
@@ -93,7 +93,7 @@ async def write_file(path: str, content: str, context: CallContext) -> dict[str,
     return {"path": path, "size": len(data)}
 
 
-@tool(toolset="files", risk="write", exclusive=True)
+@tool(toolset="files", risk="write", exclusive=True, estimate=confinement, any_arguments=True)
 async def patch(
     context: CallContext,
     path: str = "",

@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 from tools.dispatcher import CallContext, ToolError, tool
 from tools.everyday.shell_session import ShellSession, session_of
-from tools.everyday.task_sandbox import tool_errors
+from tools.everyday.task_sandbox import confinement, tool_errors
 from tools.sandboxes.base import ProcessStatus
 
 LOG_BYTES = 32_000
 """Of the output that one call returns."""
 
 
-@tool(toolset="terminal", risk="execute")
+@tool(toolset="terminal", risk="execute", estimate=confinement, any_arguments=True)
 async def process(
     action: Literal["start", "list", "poll", "log", "kill"],
     context: CallContext,

@@ -19,7 +19,7 @@ LONGEST_ARGUMENT = 100_000
 """Bytes of a command that fit into one argument of a program (Linux: 128 KiB); longer ones go by a file."""
 OPENING_SECONDS = 60.0
 SESSIONS = "shell_sessions"
-"""Key of a context's state."""
+"""Key of what lives with a context."""
 
 RESTORE = (
     "if [ -f {folder}/env ]; then . {folder}/env; rl_cli_before=${{OLDPWD-}}; "
@@ -63,7 +63,7 @@ async def session_of(context: CallContext) -> ShellSession:
         ToolError: As `sandbox_of`.
     """
     sandbox = await sandbox_of(context)
-    sessions: dict[str, ShellSession] = context.state.setdefault(SESSIONS, {})
+    sessions: dict[str, ShellSession] = context.live.setdefault(SESSIONS, {})
     if context.caller not in sessions:
         sessions[context.caller] = await _open(sandbox)
     return sessions[context.caller]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
-from tools.dispatcher import CallContext, ToolError
+from tools.dispatcher import CallContext, Estimate, ToolError
 from tools.sandboxes.base import FileProblem, Sandbox, SandboxConfig, SandboxError
 
 
@@ -17,23 +19,22 @@ class TaskSandbox:
 
     Args:
         make: Makes the sandbox, not started; may raise SandboxError.
+        config: What it is made from, where that is known.
     """
 
-    def __init__(self, make: Callable[[], Sandbox]) -> None:
+    def __init__(self, make: Callable[[], Sandbox], config: SandboxConfig | None = None) -> None:
         self._make = make
+        self.config = config
         self._starting: asyncio.Task[Sandbox] | None = None
         self._stopped = False
 
     @classmethod
     def of(cls, config: SandboxConfig | None) -> TaskSandbox:
         """One of this kind; None: the default kind, without network."""
+        from tools.sandboxes import kinds
 
-        def make() -> Sandbox:
-            from tools.sandboxes import kinds
-
-            return kinds.make(config or SandboxConfig(kinds.DEFAULT))
-
-        return cls(make)
+        config = config or SandboxConfig(kinds.DEFAULT)
+        return cls(partial(kinds.make, config), config)
 
     async def get(self) -> Sandbox:
         """The started sandbox. A call that is cancelled meanwhile does not end the start for the others.
@@ -78,6 +79,20 @@ async def sandbox_of(context: CallContext) -> Sandbox:
         raise ToolError("no_sandbox", "this needs a sandbox, and the task has none")
     with tool_errors():
         return given if isinstance(given, Sandbox) else await given.get()
+
+
+def confinement(context: CallContext, arguments: dict[str, Any]) -> Estimate:
+    """What a call in the sandbox, or on files of the host, can change: what its approval is about."""
+    config = getattr(context.sandbox, "config", None)
+    if context.file_roots:
+        folder = str(context.file_roots[0])
+    elif config is None or config.workdir is None:
+        folder = "the sandbox's own"
+    else:
+        folder = str(config.workdir)
+    network = "with" if config is not None and config.network else "without"
+    where = f"in a sandbox ({config.kind}), {network} network" if config is not None else "this computer"
+    return Estimate(where=where, scope={"can change": folder})
 
 
 @contextmanager

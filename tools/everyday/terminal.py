@@ -8,7 +8,8 @@ from typing import Any
 
 from tools.dispatcher import CallContext, ToolError, tool
 from tools.everyday.shell_session import session_of
-from tools.everyday.task_sandbox import tool_errors
+from tools.everyday.task_sandbox import confinement, tool_errors
+from tools.sandboxes.base import Sandbox
 
 DEFAULT_SECONDS = 120
 MOST_SECONDS = 1800
@@ -31,7 +32,14 @@ TERMINAL_HINT = (
 )
 
 
-@tool(toolset="terminal", risk="execute", deadline=MOST_SECONDS + START_SECONDS, exclusive=True)
+@tool(
+    toolset="terminal",
+    risk="execute",
+    deadline=MOST_SECONDS + START_SECONDS,
+    exclusive=True,
+    estimate=confinement,
+    any_arguments=True,
+)
 async def terminal(
     command: str,
     context: CallContext,
@@ -47,14 +55,25 @@ async def terminal(
         command: For bash where there is one, else sh.
         timeout: Seconds until the command and all that it started are ended, at most 1800.
     """
-    if not 0 < timeout <= MOST_SECONDS:
-        raise ToolError("invalid_arguments", f"timeout must be above 0 and at most {MOST_SECONDS} seconds")
+    check_timeout(timeout)
     session = await session_of(context)
+    with tool_errors():
+        script = await session.script(command, save=True)
+    return await run_for(context, session.sandbox, script, timeout)
+
+
+def check_timeout(seconds: float) -> None:
+    """Raises ToolError ("invalid_arguments") for one that no command may have."""
+    if not 0 < seconds <= MOST_SECONDS:
+        raise ToolError("invalid_arguments", f"timeout must be above 0 and at most {MOST_SECONDS} seconds")
+
+
+async def run_for(context: CallContext, sandbox: Sandbox, script: str, timeout: float) -> dict[str, Any]:  # noqa: ASYNC109
+    """Runs a text for `sh` in a sandbox; what a model is told of how it went."""
     if context.deadline is not None:  # partial output is better than none
         timeout = max(0.1, min(timeout, context.deadline - time.monotonic() - 1))
     with tool_errors():
-        script = await session.script(command, save=True)
-        result = await session.sandbox.run(script, timeout, output_limit=OUTPUT_BYTES)
+        result = await sandbox.run(script, timeout, output_limit=OUTPUT_BYTES)
     told: dict[str, Any] = {
         "exit_code": result.exit_code,
         "stdout": result.stdout.text,

@@ -11,6 +11,7 @@ import pytest
 from environments.parsers.base import ParsedCall
 from environments.parsers.events import CallBroken, CallFinished, ContentDelta, Restarted
 from environments.parsers.families import FAMILIES
+from environments.parsers.output import MOST_BROKEN
 from environments.parsers.parser import StreamParser
 from tests.environments.parsers.replay import splits, stream
 
@@ -22,6 +23,14 @@ def test_calls_reasoning_and_content_are_told_apart() -> None:
     parsed = HERMES.parse(f"<think>\nhm\n</think>\n\nLooking.\n{CALL}\n{CALL}<|im_end|>\n")
     assert (parsed.reasoning, parsed.content, parsed.errors) == ("hm", "Looking.", [])
     assert [(call.name, call.arguments) for call in parsed.tool_calls] == [("a", '{"x": 1}')] * 2
+
+
+def test_of_very_many_broken_calls_the_first_are_told_of_and_the_others_counted() -> None:
+    parsed = HERMES.parse(f"{CALL[:20]}\n" * 5000 + CALL)
+    assert (len(parsed.tool_calls), len(parsed.errors)) == (1, MOST_BROKEN + 1)
+    assert parsed.errors[-1].reason == f"here and after it, {5000 - MOST_BROKEN} more that are no calls"
+    assert parsed.errors[-1].position > parsed.errors[-2].position
+    assert parsed.content and parsed.content.count(CALL[:20]) == 5000
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def browse(test: Callable[..., Awaitable[None]], tasks: int = 1) -> None:
             await test(*several)
         finally:
             for each in several:
-                await close_session(each.context.state)
+                await close_session(each.context.live)
 
     before = set(psutil.Process().children(recursive=True))
     asyncio.run(main())
@@ -110,7 +110,7 @@ def test_tasks_do_not_see_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
         )
         assert ["Shop" in page for page in pages] == [True, False]
         assert "Tides" in await other.text("browser_snapshot")
-        await close_session(one.context.state)
+        await close_session(one.context.live)
         assert "Tides" in await other.text("browser_snapshot")
         assert await one.error("browser_snapshot") == "no_page"
 
