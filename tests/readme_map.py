@@ -22,6 +22,7 @@ AROUND = {
     "docs/parsers.md": "Model families, what counts as a call, and what readers may disagree about.",
     "docs/reports.md": "Reports, comparisons, plots.",
     "docs/resume.md": "Going on with a run that is over.",
+    "docs/sandboxes.md": "Where commands run: the kinds, what each promises, limits, the assistant's own.",
     "docs/tools.md": "The everyday tools, distributions, what a reward function is given.",
     "docs/trajectories.md": "Conversations as from/value rows, and back.",
     "docs/wandb.md": "What W&B gets, when, and what happens when it does not answer.",

@@ -93,6 +93,8 @@ def facts(spec: ToolSpec, estimate: Estimate | None) -> dict[str, str]:
         "estimated from": basis,
         **named,
     }
+    if estimate.seconds is None and not basis and spec.risk != "spend":
+        del known["time"], known["cost"]  # it is a command or a file
     return {name: text for name, text in known.items() if text}
 
 

@@ -156,6 +156,8 @@ def _covered(request: ApprovalRequest) -> str:
     arguments = _bound(request)
     same = [key for key, value in scope.items() if isinstance(value, str) and value != UNKNOWN]
     most = [key.replace("gpu_", "GPU ") for key, value in scope.items() if not isinstance(value, str)]
+    if request.spec.any_arguments:
+        return f"every call of {name} with the same {', '.join(same)}"
     bound = ["exactly these arguments"] if arguments else []
     bound += [f"the same {', '.join(same)}"] if same else []
     bound += [f"no more {', '.join(most)}"] if most else []

@@ -33,7 +33,7 @@ async def files_of(context: CallContext) -> Files:
         ToolError: As `sandbox_of`.
     """
     if context.file_roots:
-        return HostFiles(context.file_roots)
+        return HostFiles.of(context)
     return await sandbox_of(context)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tools.dispatcher import ToolError
+from tools.dispatcher import CallContext, ToolError
 from tools.sandboxes.base import FileProblem
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -39,10 +39,17 @@ class HostFiles:
 
     Args:
         roots: The allowed folders, which must exist; relative paths are meant from the first.
+        beyond: What a caller who wants more may do.
     """
 
-    def __init__(self, roots: Sequence[Path]) -> None:
+    def __init__(self, roots: Sequence[Path], beyond: str = "") -> None:
         self.roots = [root.resolve(strict=True) for root in roots]
+        self._beyond = beyond
+
+    @classmethod
+    def of(cls, context: CallContext) -> HostFiles:
+        """Those that a call may use."""
+        return cls(context.file_roots, ", or use run_outside" if "host" in context.toolsets else "")
 
     def locate(self, path: str) -> Path:
         """The real path of a file or folder, which need not exist.
@@ -58,7 +65,9 @@ class HostFiles:
             raise ToolError("invalid_path", f"{path}: {error}") from error
         if not any(real.is_relative_to(root) for root in self.roots):
             allowed = ", ".join(map(str, self.roots))
-            raise ToolError("outside", f"{path} is outside of what may be used here", f"stay in {allowed}")
+            raise ToolError(
+                "outside", f"{path} is outside of what may be used here", f"stay in {allowed}{self._beyond}"
+            )
         return real
 
     async def read_bytes(self, path: str, limit: int | None = None) -> bytes:

@@ -57,7 +57,7 @@ async def search_files(
         "limit": max_results + 1,
     }
     if context.file_roots:
-        matches, whole_path, cut = await _on_host(HostFiles(context.file_roots), path, asked)
+        matches, whole_path, cut = await _on_host(HostFiles.of(context), path, asked)
     else:
         matches, whole_path, cut = await _in_sandbox(await sandbox_of(context), path, asked, globs)
     matches.sort(key=lambda match: (match.path.encode("utf-8", "replace").split(b"/"), match.line))

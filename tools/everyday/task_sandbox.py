@@ -92,7 +92,7 @@ def confinement(context: CallContext, arguments: dict[str, Any]) -> Estimate:
         folder = str(config.workdir)
     network = "with" if config is not None and config.network else "without"
     where = f"in a sandbox ({config.kind}), {network} network" if config is not None else "this computer"
-    return Estimate(where=where, scope={"can change": folder})
+    return Estimate(where=where, scope={"folder": folder})
 
 
 @contextmanager

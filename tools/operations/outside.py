@@ -15,7 +15,7 @@ UNBOUNDED = Resources(memory_mib=None, disk_mib=None, processes=None)
 
 
 def _place(context: CallContext, arguments: dict[str, Any]) -> Estimate:
-    return Estimate(where=f"this computer, in {Path.cwd()}", scope={"can change": "all that you can"})
+    return Estimate(where=f"this computer, in {Path.cwd()}")
 
 
 @tool(

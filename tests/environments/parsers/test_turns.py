@@ -30,7 +30,8 @@ def test_of_very_many_broken_calls_the_first_are_told_of_and_the_others_counted(
     assert (len(parsed.tool_calls), len(parsed.errors)) == (1, MOST_BROKEN + 1)
     assert parsed.errors[-1].reason == f"here and after it, {5000 - MOST_BROKEN} more that are no calls"
     assert parsed.errors[-1].position > parsed.errors[-2].position
-    assert parsed.content and parsed.content.count(CALL[:20]) == 5000
+    assert parsed.content
+    assert parsed.content.count(CALL[:20]) == 5000
 
 
 @pytest.mark.parametrize(
