@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bench import conversation, engine, long_session, parsers, startup
+from tests.bench import conversation, engine, long_session, parsers, sandboxes, startup
 
 if __name__ == "__main__":
     startup.main()
@@ -10,3 +10,4 @@ if __name__ == "__main__":
     long_session.main()
     parsers.main()
     engine.main()
+    sandboxes.main()

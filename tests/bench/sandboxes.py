@@ -11,7 +11,8 @@ import asyncio
 import multiprocessing
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing.sharedctypes import Synchronized
 
@@ -95,8 +96,38 @@ async def per_command(runs: Sequence[Callable[[], Awaitable[None]]]) -> float:
     return (time.monotonic() - began) / (len(runs) * COMMANDS)
 
 
-async def measure(kind: str, rollouts: int, elsewhere: Synchronized[float]) -> str:
-    """Measures one kind of sandbox, in words."""
+@dataclass(frozen=True)
+class Figures:
+    """Of one kind of sandbox. Times in seconds."""
+
+    kind: str
+    rollouts: int
+    program: str
+    """What runs the same command bare."""
+    bare: float
+    """Per command."""
+    sandbox: float
+    blocks: Blocks
+    bare_blocks: Blocks
+    elsewhere: float
+    """How late a process was that only waits."""
+
+    @property
+    def ratio(self) -> float:
+        return self.sandbox / self.bare
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kind}, {self.rollouts} at once: {1000 * self.sandbox:.2f} ms per command, "
+            f"{self.ratio:.2f} times bare {self.program} ({1000 * self.bare:.2f} ms); the event loop worked "
+            f"for at most {1000 * self.blocks.busy:.0f} ms on end (bare {1000 * self.bare_blocks.busy:.0f}), and "
+            f"was late by at most {1000 * self.blocks.late:.0f} ms (bare {1000 * self.bare_blocks.late:.0f}, "
+            f"another process {1000 * self.elsewhere:.0f})"
+        )
+
+
+async def measure(kind: str, rollouts: int, elsewhere: Synchronized[float]) -> Figures:
+    """Measures one kind of sandbox."""
     argv = ("sh", "-c", COMMAND) if kind == "local" else (*BARE_BUBBLEWRAP, "sh", "-c", COMMAND)
     sandboxes = [make(SandboxConfig(kind=kind)) for _ in range(rollouts)]
     ours = [partial(in_sandbox, sandbox) for sandbox in sandboxes]
@@ -116,26 +147,37 @@ async def measure(kind: str, rollouts: int, elsewhere: Synchronized[float]) -> s
     watching = asyncio.create_task(blocks.watch())
     await asyncio.gather(*(sandbox.stop() for sandbox in sandboxes))
     watching.cancel()
-    bare_ms, sandbox_ms = 1000 * statistics.median(bare_times), 1000 * statistics.median(sandbox_times)
-    return (
-        f"{kind}, {rollouts} at once: {sandbox_ms:.2f} ms per command, {sandbox_ms / bare_ms:.2f} times bare "
-        f"{argv[0]} ({bare_ms:.2f} ms); the event loop worked for at most {1000 * blocks.busy:.0f} ms on end "
-        f"(bare {1000 * bare_blocks.busy:.0f}), and was late by at most {1000 * blocks.late:.0f} ms "
-        f"(bare {1000 * bare_blocks.late:.0f}, another process {1000 * elsewhere.value:.0f})"
+    return Figures(
+        kind,
+        rollouts,
+        argv[0],
+        statistics.median(bare_times),
+        statistics.median(sandbox_times),
+        blocks,
+        bare_blocks,
+        elsewhere.value,
     )
 
 
-def main() -> None:
+def figures(kind: str) -> Iterator[Figures]:
+    """Of one rollout, and of many at once."""
     elsewhere: Synchronized[float] = multiprocessing.Value("d", 0.0)
     waiting = multiprocessing.Process(target=only_wait, args=(elsewhere,), daemon=True)
     waiting.start()
+    try:
+        for rollouts in (1, ROLLOUTS):
+            yield asyncio.run(measure(kind, rollouts, elsewhere))
+    finally:
+        waiting.terminate()
+
+
+def main() -> None:
     for kind in ("local", "bubblewrap"):
         if why := usable(kind):
             print(f"{kind}: cannot be used here: {why}")
             continue
-        for rollouts in (1, ROLLOUTS):
-            print(asyncio.run(measure(kind, rollouts, elsewhere)), flush=True)
-    waiting.terminate()
+        for measured in figures(kind):
+            print(measured, flush=True)
 
 
 if __name__ == "__main__":
