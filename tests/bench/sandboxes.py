@@ -117,11 +117,12 @@ class Figures:
         return self.sandbox / self.bare
 
     def __str__(self) -> str:
+        bare, late = self.bare_blocks, 1000 * self.blocks.late
         return (
             f"{self.kind}, {self.rollouts} at once: {1000 * self.sandbox:.2f} ms per command, "
             f"{self.ratio:.2f} times bare {self.program} ({1000 * self.bare:.2f} ms); the event loop worked "
-            f"for at most {1000 * self.blocks.busy:.0f} ms on end (bare {1000 * self.bare_blocks.busy:.0f}), "
-            f"and was late by at most {1000 * self.blocks.late:.0f} ms (bare {1000 * self.bare_blocks.late:.0f}, "
+            f"for at most {1000 * self.blocks.busy:.0f} ms on end (bare {1000 * bare.busy:.0f}), "
+            f"and was late by at most {late:.0f} ms (bare {1000 * bare.late:.0f}, "
             f"another process {1000 * self.elsewhere:.0f})"
         )
 
