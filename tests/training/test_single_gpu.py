@@ -26,8 +26,11 @@ TINY_STEPS = {
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"model.lora": {"rank": 4}}, {"grpo.kl_beta": 0.1, "model.dtype": "float32"}],
-    ids=["all weights, bfloat16", "lora", "with a KL penalty"],
+    [
+        pytest.param({}, id="all weights, bfloat16", marks=pytest.mark.soak),
+        pytest.param({"model.lora": {"rank": 4}}, id="lora"),
+        pytest.param({"grpo.kl_beta": 0.1, "model.dtype": "float32"}, id="with a KL penalty"),
+    ],
 )
 def test_two_steps_of_a_chat_model(home: Path, chat_model: Path, sums: Path, changes: dict):
     changes = {"model.name": str(chat_model), "environment.options.path": str(sums)} | TINY_STEPS | changes

@@ -74,8 +74,15 @@ def test_rows_without_weight_are_left_out_without_another_result(start: Any, tmp
         assert torch.allclose(ours, theirs, atol=7e-4)  # Adam's first step is lr * sign of the gradient
 
 
-@pytest.mark.parametrize("environment", ["gsm8k-mini", "tool-math"])
-@pytest.mark.parametrize("temperature", [1.0, 0.7])
+@pytest.mark.parametrize(
+    ("environment", "temperature"),
+    [
+        ("gsm8k-mini", 0.7),
+        ("tool-math", 1.0),
+        pytest.param("gsm8k-mini", 1.0, marks=pytest.mark.soak),
+        pytest.param("tool-math", 0.7, marks=pytest.mark.soak),
+    ],
+)
 def test_recorded_logprobs_equal_the_trainers(
     start: Any, tmp_path: Path, environment: str, temperature: float
 ):
