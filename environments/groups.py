@@ -239,4 +239,5 @@ def _as_rollout_error(kind: str, error: Exception) -> RolloutError:
         kind = "timeout"
     elif isinstance(error, ToolError) and error.type in INFRASTRUCTURE:
         kind = error.type
-    return RolloutError(kind, f"{type(error).__name__}: {error}")
+    hint = getattr(error, "hint", None)
+    return RolloutError(kind, f"{type(error).__name__}: {error}{f' ({hint})' if hint else ''}")

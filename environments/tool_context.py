@@ -156,14 +156,15 @@ class ToolContext:
         """Another sandbox of the same kind with copies of these files and folders only, for a check.
 
         What a policy left elsewhere, files that a check would load by itself, processes, variables, is not
-        there. Relative paths are kept; an absolute one is copied to the same place.
+        there. Relative paths are kept; an absolute one is copied to the same place. What the policy did not
+        make, or made as something else than a file or folder, is not there either: the check will say so.
 
             async with ctx.fresh(["solution.py"]) as clean:
                 await clean.upload(TESTS, "test_solution.py")
                 verdict = await clean.terminal("python -m pytest -q")
 
         Raises:
-            ToolError: As `upload` and `download`.
+            ToolError: The sandbox failed ("sandbox"), or a file could not be copied.
         """
         config = (
             replace(self.config, workdir=None) if self.config else None
@@ -173,7 +174,12 @@ class ToolContext:
             with tempfile.TemporaryDirectory(prefix="rl-cli-fresh-") as folder:
                 for number, path in enumerate(paths):
                     held = Path(folder) / str(number)
-                    await self.download(path, held)
+                    try:
+                        await self.download(path, held)
+                    except ToolError as error:
+                        if error.type in INFRASTRUCTURE:
+                            raise
+                        continue
                     await clean.upload(held, path)
             yield clean
         finally:

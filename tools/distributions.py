@@ -147,7 +147,10 @@ def _combined(name: str, entry: Any, file: Path) -> tuple[str, ...]:
         raise BadUsage(f"{file}: toolset '{name}' is a shipped one", "choose another name")
     if not isinstance(entry, list) or not entry or not all(isinstance(part, str) for part in entry):
         raise BadUsage(f"{file}: toolset '{name}' must be a list of toolsets such as [terminal, files]")
-    return tuple(part for known in entry for part in Catalogue({}).members(known))
+    try:
+        return tuple(part for known in entry for part in Catalogue({}).members(known))
+    except BadUsage as error:
+        raise BadUsage(f"{file}: toolset '{name}': {error}", error.hint) from None
 
 
 def _distribution(name: str, entry: Any, catalogue: Catalogue, file: str) -> Distribution:
@@ -165,7 +168,10 @@ def _percents(where: str, given: dict[Any, Any], members: Callable[[str], Iterab
     if not given:
         raise BadUsage(f"{where} names no toolset")
     for entry, percent in given.items():
-        members(str(entry))
+        try:
+            members(str(entry))
+        except BadUsage as error:
+            raise BadUsage(f"{where}: {error}", error.hint) from None
         if isinstance(percent, bool) or not isinstance(percent, int | float) or not 0 < percent <= 100:
             shown = short(repr(percent))
             raise BadUsage(f"{where}: {entry} must be above 0 and at most 100 percent, not {shown}")

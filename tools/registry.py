@@ -24,7 +24,7 @@ def tool(
     exclusive: bool = False,
     estimate: Callable[[CallContext, dict[str, Any]], Estimate] | None = None,
     risk_of: Callable[[CallContext, dict[str, Any]], Risk] | None = None,
-    any_arguments: bool = False,
+    covers: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
     """Makes a typed function, sync or async, a tool of its own name. The function itself is unchanged.
 
@@ -38,7 +38,7 @@ def tool(
         exclusive: Never run at the same time as another call of its turn.
         estimate: What a call with these arguments would take, for whoever approves it.
         risk_of: What a call with these arguments may do, where that can be more than `risk`.
-        any_arguments: See `ToolSpec`; needs an estimate.
+        covers: See `ToolSpec`; all of these tools give the same estimate.
 
     Raises:
         TypeError: The function cannot be described to a model, or the name is taken.
@@ -62,7 +62,7 @@ def tool(
             exclusive=exclusive,
             estimate=estimate,
             risk_of=risk_of,
-            any_arguments=any_arguments,
+            covers=covers,
         )
         earlier = _REGISTRY.get(name)
         if earlier and earlier.function.__module__ != function.__module__:

@@ -43,9 +43,9 @@ class ToolSpec:
     """What a call would take; asked before approval."""
     risk_of: Callable[[CallContext, dict[str, Any]], Risk] | None = None
     """What a call with these arguments may do, where that can be more than `risk`; asked before approval."""
-    any_arguments: bool = False
-    """Whether an answer for more than one call is about all that the estimate's scope covers, whatever the
-    arguments; else it is about these arguments only."""
+    covers: tuple[str, ...] = ()
+    """The tools that an answer for more than one call is about, within the estimate's scope, whatever their
+    arguments; empty: this tool, with these arguments only."""
 
     def schema(self) -> dict[str, Any]:
         """The tool in OpenAI's form."""

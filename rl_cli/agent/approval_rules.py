@@ -76,15 +76,23 @@ def decide(
     arguments: Mapping[str, Any],
     default: Do,
     estimate: Estimate | None = None,
+    leaves: bool = False,
 ) -> tuple[Do, Rule | None]:
     """What the rules say of a call, and the rule that decided; `default` where none fits.
 
     The first rule that fits decides, with two exceptions. Those of a folder's file that nobody trusts only
     make it stricter. Answers to earlier questions only turn "ask" into "allow" or "deny".
+
+    Args:
+        leaves: The call leaves the sandbox: only a rule of a file that names the tool itself allows that.
     """
 
+    def counts(rule: Rule) -> bool:
+        by_name = rule.tool == tool and rule.by not in ("session", "remembered")
+        return rule.fits(tool, arguments, estimate) and (by_name or not leaves or rule.do != "allow")
+
     def first(*kinds: str) -> Rule | None:
-        return next((r for r in rules if r.by in kinds and r.fits(tool, arguments, estimate)), None)
+        return next((rule for rule in rules if rule.by in kinds and counts(rule)), None)
 
     rule = first("given", "trusted", "user")
     do: Do = rule.do if rule else default

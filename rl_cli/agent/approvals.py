@@ -10,7 +10,7 @@ import asyncio
 import shutil
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rl_cli.agent.approval_question import WILL, describe_call, visible
 from rl_cli.agent.approval_rules import UNKNOWN, Do, Rule, decide, default_for, exactly, scope_of
@@ -30,6 +30,7 @@ ONCE = ("y", "yes", "是", "好", "可以")
 SESSION = ("s", "session", "本次会话")
 ALWAYS = ("a", "always", "总是")
 NO = ("", "n", "no", "否", "不", "不要")
+REFUSAL = {"n": "no; any other words are a no too, and are passed on as the reason"}
 MOST_REMEMBERED = 2000
 """Characters of a call's arguments that a rule in a file may hold; more cannot be read there."""
 
@@ -38,8 +39,8 @@ class Approvals:
     """The approval policy of one command or conversation; itself the `approve` of a CallContext.
 
     Where no rule fits: reading is allowed, writing inside the home folder too; writing elsewhere, executing,
-    spending, and leaving the sandbox are asked. Without a terminal to ask at, what is asked is refused. A
-    call whose estimate is more than the budgets leave is refused, whoever allows it.
+    spending, and leaving the sandbox are asked, the last each time. Without a terminal to ask at, what is
+    asked is refused. A call whose estimate is more than the budgets leave is refused, whoever allows it.
 
     Args:
         rules: As `Settings.approvals`, strongest first.
@@ -103,11 +104,10 @@ class Approvals:
         # what says who may do what, and what was spent already
         protected = (config_folder(), self._home / LEDGER, self._home / f"{LEDGER}-journal")
         default = default_for(spec, arguments, self._home, protected)
-        return decide(self.rules, spec.name, arguments, default, request.estimate)
+        return decide(self.rules, spec.name, arguments, default, request.estimate, spec.risk == "leave")
 
     async def _ask_person(self, request: ApprovalRequest) -> Verdict:
         spec, arguments = request.spec, request.arguments
-        bound = _bound(request)
         whole = False
         while True:
             width = shutil.get_terminal_size().columns - 1
@@ -123,42 +123,46 @@ class Approvals:
                 whole = True
                 continue
             if word in SESSION and "s" in offers:
-                self.rules.append(exactly(spec.name, bound, "session", request.estimate))
+                self.rules += _rules(request, "session")
                 return Verdict(True)
             if word in ALWAYS and "a" in offers:
-                rule = exactly(spec.name, bound, "remembered", request.estimate)
-                await asyncio.to_thread(add_answer, rule.to_settings())
-                self.rules.append(rule)
+                for rule in _rules(request, "remembered"):
+                    await asyncio.to_thread(add_answer, rule.to_settings())
+                    self.rules.append(rule)
                 return Verdict(True)
             return Verdict(True) if word in ONCE else Verdict(False, _reason(answer))
 
 
 def _offers(request: ApprovalRequest, one_call: bool, cut: bool) -> dict[str, str]:
     """The keys that a person can press, and what each means for this call."""
+    if request.spec.risk == "leave":
+        return {"y": "yes, this once"} | ({"v": "show all of it first"} if cut else {}) | REFUSAL
     covers = _covered(request)
     offers = {"y": "yes, this once"} | ({} if one_call else {"s": f"yes, for this session: {covers}"})
-    rule = exactly(request.spec.name, _bound(request), "remembered", request.estimate).to_settings()
+    rule = _rules(request, "remembered")[0].to_settings()
     if len(str(rule)) <= MOST_REMEMBERED and redact(rule) == rule:
         offers["a"] = f"yes, always: {covers}; kept in {answers_file()}"
     if cut:
         offers["v"] = "show all of it first"
-    return offers | {"n": "no; any other words are a no too, and are passed on as the reason"}
+    return offers | REFUSAL
 
 
-def _bound(request: ApprovalRequest) -> dict[str, Any]:
-    """The arguments that an answer for more than this call is bound to."""
-    return {} if request.spec.any_arguments else request.arguments
+def _rules(request: ApprovalRequest, by: Literal["session", "remembered"]) -> list[Rule]:
+    """What an answer for more than this call comes to."""
+    spec = request.spec
+    if spec.covers:
+        return [exactly(tool, {}, by, request.estimate) for tool in spec.covers]
+    return [exactly(spec.name, request.arguments, by, request.estimate)]
 
 
 def _covered(request: ApprovalRequest) -> str:
     """What an answer for more than this call covers: the names of what it is bound to, shown above it."""
     name, scope = request.spec.name, scope_of(request.estimate)
-    arguments = _bound(request)
     same = [key for key, value in scope.items() if isinstance(value, str) and value != UNKNOWN]
     most = [key.replace("gpu_", "GPU ") for key, value in scope.items() if not isinstance(value, str)]
-    if request.spec.any_arguments:
-        return f"every call of {name} with the same {', '.join(same)}"
-    bound = ["exactly these arguments"] if arguments else []
+    if request.spec.covers:
+        return f"every call of {', '.join(request.spec.covers)} with the same {', '.join(same)}"
+    bound = ["exactly these arguments"] if request.arguments else []
     bound += [f"the same {', '.join(same)}"] if same else []
     bound += [f"no more {', '.join(most)}"] if most else []
     return f"{name} with {'; '.join(bound)}" if bound else f"every call of {name}"

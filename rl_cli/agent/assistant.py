@@ -300,7 +300,8 @@ class Assistant:
     def _system(self) -> Message:
         from prompts.loader import render
 
-        return system(render("operator", home=str(self.home), date=date.today().isoformat()))
+        known = " ".join(self.workspace.notes) if self.workspace else ""
+        return system(render("operator", home=str(self.home), date=date.today().isoformat(), workspace=known))
 
 
 def _has_time(bounds: Bounds) -> bool:

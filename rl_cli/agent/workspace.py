@@ -10,6 +10,13 @@ from tools.everyday.task_sandbox import TaskSandbox
 from tools.sandboxes import kinds
 from tools.sandboxes.base import SandboxConfig
 
+NO_TERMINAL = "The assistant has no terminal: {kind} cannot be used here ({why})."
+EMPTY = (
+    "Files and commands of the assistant are in an empty folder that ends with the conversation, "
+    "since {why}: start it in the folder of a project."
+)
+NO_FILES = "The assistant reads and writes no files, since {why}: start it in the folder of a project."
+
 
 @dataclass(frozen=True)
 class Workspace:
@@ -20,8 +27,8 @@ class Workspace:
     """Where file tools act on this computer; empty: they act in the sandbox."""
     toolsets: tuple[str, ...]
     """What can be offered here."""
-    why_empty: str | None
-    """Why it is not the folder that it was started in, in one line; None where it is."""
+    notes: tuple[str, ...]
+    """What person and model should know of it, a sentence each: nothing where it is as they expect."""
 
 
 def open_workspace(folder: Path, home: Path) -> Workspace:
@@ -35,14 +42,18 @@ def open_workspace(folder: Path, home: Path) -> Workspace:
     """
     why = _why_not(folder.resolve(), home)
     config = SandboxConfig(kinds.DEFAULT, workdir=None if why else folder)
-    terminal = kinds.usable(kinds.DEFAULT) is None
+    no_terminal = kinds.usable(kinds.DEFAULT)
+    terminal = no_terminal is None
     roots = () if why else (folder,)
+    notes = [NO_TERMINAL.format(kind=kinds.DEFAULT, why=no_terminal)] if no_terminal else []
+    if why:
+        notes += [(EMPTY if terminal else NO_FILES).format(why=why)]
     toolsets = (
         *(("files",) if roots or terminal else ()),
         *(("terminal",) if terminal else ()),
         *(("host",) if kinds.usable("local") is None else ()),
     )
-    return Workspace(TaskSandbox.of(config), roots, toolsets, why)
+    return Workspace(TaskSandbox.of(config), roots, toolsets, tuple(notes))
 
 
 def _why_not(folder: Path, home: Path) -> str | None:

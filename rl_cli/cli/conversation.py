@@ -16,6 +16,7 @@ from environments.agent_loop import StopReason
 from environments.policies.base import Bounds, BudgetExhausted, PolicyError
 from rl_cli.agent.approvals import Approvals
 from rl_cli.agent.assistant import Assistant, TurnResult
+from rl_cli.agent.models import OPERATOR
 from rl_cli.cli.answerer import ADDRESS, Answerer, Preparation, choose
 from rl_cli.cli.display import Display
 from rl_cli.cli.interrupts import Interrupts
@@ -235,6 +236,9 @@ async def converse(flags: Flags, display: Display, lines: LineReader) -> AsyncIt
             home=home,
             budget_left=partial(why_not, home, settings, session.id),
         )
+        workspace = open_workspace(Path.cwd(), home)
+        for note in workspace.notes if answerer.policy.name != OPERATOR else ():
+            display.notice(note)
         assistant = Assistant(
             policy=answerer.policy,
             home=home,
@@ -246,7 +250,7 @@ async def converse(flags: Flags, display: Display, lines: LineReader) -> AsyncIt
             on_notice=display.notice,
             interrupted=interrupts.event,
             seed=settings.seed,
-            workspace=open_workspace(Path.cwd(), home),
+            workspace=workspace,
         )
         conversation = Conversation(assistant, approvals, answerer, display, interrupts, settings)
         questions.on_wait, questions.on_answer = conversation.wait_for_person, conversation.go_on_working

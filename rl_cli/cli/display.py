@@ -76,6 +76,9 @@ class JsonDisplay:
     def pause(self) -> None:
         pass
 
+    def pause_to_ask(self) -> None:
+        pass
+
     def resume(self) -> None:
         pass
 

@@ -134,8 +134,8 @@ def _subcommands(word: str) -> list[str]:
 
 
 def _dispatch(argv: list[str]) -> int:
-    if not argv and (_at_a_terminal() or _lines_are_piped()):
-        argv = ["chat"]
+    if _only_options(argv) and (_at_a_terminal() or _lines_are_piped()):
+        argv = ["chat", *argv]
     if not argv or argv[0] in ("-h", "--help"):
         print(help_text(), end="")
         return 0
@@ -218,6 +218,20 @@ def _take_debug(argv: list[str]) -> tuple[list[str], bool]:
     end = argv.index("--") if "--" in argv else len(argv)
     kept = [a for i, a in enumerate(argv) if i >= end or a != "--debug"]
     return kept, len(kept) < len(argv)
+
+
+def _only_options(argv: list[str]) -> bool:
+    """Nothing, or nothing but options of the chat."""
+    rest = list(argv)
+    while rest:
+        name, equals, _ = rest.pop(0).partition("=")
+        if name in ("--yes", "-y", "--plain"):
+            continue
+        if name not in ("--model", "--base-url", "--seed", "--resume") or not (equals or rest):
+            return False
+        if not equals:
+            rest.pop(0)
+    return True
 
 
 def _until_option(argv: list[str]) -> Sequence[str]:

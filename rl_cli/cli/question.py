@@ -43,7 +43,7 @@ class Questions:
         """
         if self._interrupted.is_set():
             return ""
-        self._display.pause()
+        self._display.pause_to_ask()
         self.on_wait()
         try:
             with terminal_mode("lines"):

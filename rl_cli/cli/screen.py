@@ -36,6 +36,16 @@ class Screen:
         """The status line may stand below a line that is not complete."""
         self._at_start = True
         self._flow = Flow()
+        self._kept: list[tuple[str, bool]] | None = None
+
+    def keep_lines(self) -> None:
+        """Somebody is asked something: lines wait until `show_kept`."""
+        self._kept = self._kept or []
+
+    def show_kept(self) -> None:
+        kept, self._kept = self._kept or [], None
+        for text, dim in kept:
+            self.line(text, dim)
 
     @property
     def out(self) -> TextIO:
@@ -57,6 +67,9 @@ class Screen:
 
     def line(self, text: str, dim: bool = False) -> None:
         """Whole lines, begun on a fresh one."""
+        if self._kept is not None:
+            self._kept.append((text, dim))
+            return
         self._erase()
         start = "" if self._at_start else "\n"
         shown = wrapped(printable(text), _columns()) if self.live else printable(text)

@@ -101,7 +101,11 @@ def _approve(conversation: Conversation, argument: str) -> None:
         print_table(["tool", "arguments", "do", "by"], rows, empty="no rules")
         say("Where no rule fits: reading is allowed, writing in RL_CLI_HOME too; the rest is asked.")
         return
-    known = [name for name in tool_specs(conversation.assistant.toolsets) if fnmatchcase(name, argument)]
+    tools = tool_specs(conversation.assistant.toolsets)
+    fitting = [spec for name, spec in tools.items() if fnmatchcase(name, argument)]
+    known = [spec.name for spec in fitting if spec.risk != "leave"]
+    if fitting and not known:
+        raise BadUsage(f"{fitting[0].name} is asked each time: it leaves the sandbox")
     if not known:
         raise BadUsage(f"no tool fits '{short(argument)}'", "a name or a glob such as rl_start_*")
     approvals.allow_for_session(argument)

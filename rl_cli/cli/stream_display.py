@@ -134,7 +134,13 @@ class TextDisplay:
         self._paused, self._paused_at = True, self._clock()
         self.screen.status("")
 
+    def pause_to_ask(self) -> None:
+        """The same, and what other calls of the turn have to say waits for the answer."""
+        self.pause()
+        self.screen.keep_lines()
+
     def resume(self) -> None:
+        self.screen.show_kept()
         if not self.in_turn:
             self._last_state = ()
         elif self._paused:  # the wait for a person is not the call's

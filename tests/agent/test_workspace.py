@@ -101,8 +101,10 @@ def test_one_answer_is_about_all_commands_in_the_folder_and_leaving_is_asked_eac
     secret = tmp_path / "secret"
     secret.write_text("key")
     questions, approvals = answering("s", "y", "no, I do it myself")
-    made = [terminal("echo 1"), terminal("echo 2"), outside(f"cat {secret}"), outside(f"rm {secret}")]
-    one, two, looked, removed = called(folder, home, approvals, *made)
+    write = ("write_file", {"path": "f", "content": "x"})
+    made = [terminal("echo 1"), write, terminal("echo 2"), outside(f"cat {secret}"), outside(f"rm {secret}")]
+    one, _, two, looked, removed = called(folder, home, approvals, *made)
+    assert (folder / "f").exists()
     assert (one["stdout"], two["stdout"], looked["stdout"]) == ("1\n", "2\n", "key")
     assert removed["error"]["type"] == "refused"
     assert "I do it myself" in removed["error"]["message"]
@@ -111,7 +113,7 @@ def test_one_answer_is_about_all_commands_in_the_folder_and_leaving_is_asked_eac
     first, second = (re.sub(r"\n  \| ", "", question) for question in questions[:2])
     assert f'folder: "{folder}"' in first
     assert "without network" in first
-    assert "every call of terminal with the same folder" in first
+    assert "every call of terminal, process, write_file, patch with the same folder" in first
     assert "outside of the sandbox, with all your files and the network" in re.sub(r"\s+", " ", second)
     assert "it is not in the folder" in second
 
@@ -126,10 +128,21 @@ def test_an_answer_for_one_folder_is_none_for_another(folder: Path, tmp_path: Pa
     assert len(questions) == 2
 
 
-def test_saying_yes_beforehand_is_no_leave_to_leave(folder: Path, home: Path) -> None:
-    [refused] = called(folder, home, Approvals(yes=True), outside("true"))
+def test_only_a_rule_of_a_file_that_names_it_lets_a_command_leave_unasked(folder: Path, home: Path) -> None:
+    approvals = Approvals([{"tool": "*", "do": "allow"}, {"tool": "run_*", "do": "allow"}], yes=True)
+    approvals.allow_for_session("*")
+    approvals.allow_for_session("run_outside")
+    [refused] = called(folder, home, approvals, outside("true"))
     assert refused["error"]["type"] == "refused"
     assert "--yes does not cover that" in refused["error"]["message"]
+    [done] = called(folder, home, Approvals([{"tool": "run_outside", "do": "allow"}]), outside("true"))
+    assert done["exit_code"] == 0
+    denied = Approvals([{"tool": "*", "do": "deny"}, {"tool": "run_outside", "do": "allow"}])
+    assert called(folder, home, denied, outside("true"))[0]["error"]["type"] == "refused"
+    for key in ("s", "a"):
+        questions, asked = answering(key)
+        assert called(folder, home, asked, outside("true"))[0]["error"]["type"] == "refused"
+        assert "for this session" not in questions[0]
 
 
 def test_what_runs_outside_has_the_persons_home_and_no_keys(
@@ -157,9 +170,9 @@ def test_a_folder_that_holds_more_than_a_project_is_not_handed_over(
         assert workspace.file_roots == ()
         assert workspace.sandbox.config
         assert workspace.sandbox.config.workdir is None
-        assert workspace.why_empty
-        assert why in workspace.why_empty or "the settings" in workspace.why_empty
-    assert open_workspace(folder, home).why_empty is None
+        [note] = workspace.notes
+        assert why in note or "the settings" in note
+    assert open_workspace(folder, home).notes == ()
     [made] = called(home, home, Approvals(yes=True), terminal("echo hi >note; pwd; ls -A"))
     assert made["stdout"] == "/workspace\nnote\n"
     assert not (home / "note").exists()

@@ -49,6 +49,16 @@ def on_screen(written: str) -> list[str]:
     return lines[:-1]
 
 
+def test_what_other_calls_say_waits_for_the_answer_to_a_question() -> None:
+    out = io.StringIO()
+    display = TextDisplay(out)
+    display.pause_to_ask()
+    display.on_event(record("status", {"ok": True, "state": "running"}))
+    assert out.getvalue() == ""
+    display.resume()
+    assert "status state running" in out.getvalue()
+
+
 def test_streamed_text_is_written_at_once_and_only_once() -> None:
     out = io.StringIO()
     display = TextDisplay(out)

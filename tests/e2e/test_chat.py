@@ -380,6 +380,8 @@ def test_a_pipe_is_read_line_by_line():
 def test_lines_on_a_pipe_are_a_chat_also_without_a_command():
     told = subprocess.run(command(), input="help me\n", capture_output=True, text=True, timeout=60)
     assert (told.returncode, "Session " in told.stdout) == (0, True)
+    told = subprocess.run(command("--seed", "3", "--yes"), input="help me\n", capture_output=True, text=True)
+    assert (told.returncode, "Session " in told.stdout) == (0, True)
     told = subprocess.run(command("ask"), input="help me\n", capture_output=True, text=True, timeout=60)
     assert told.returncode == 2
     assert "there is no request (say it as an argument" in told.stderr

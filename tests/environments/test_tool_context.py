@@ -76,9 +76,9 @@ def test_a_fresh_sandbox_has_the_chosen_files_only() -> None:
             await clean.terminal("true")
         assert kept is not ctx.sandbox
         assert "conftest.py" in (await ctx.terminal("ls"))["stdout"]
-        with pytest.raises(ToolError):
-            async with ctx.fresh(["nothing"]):
-                pass
+        await ctx.terminal("mkfifo pipe")
+        async with ctx.fresh(["nothing", "pipe", "pkg"]) as clean:
+            assert (await clean.terminal("ls"))["stdout"] == "pkg\n"
 
     in_context(test)
 

@@ -73,7 +73,8 @@ async def checked_addresses(host: str, port: int) -> list[str]:
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     for address in addresses:
         if not may_connect(address, port, allowed):
-            raise PrivateAddress(f"{host} is at {address}, which is not a public address")
+            what = host if host.strip("[]") == address else f"{host} is at {address}, which"
+            raise PrivateAddress(f"{what} is not a public address (the variable {ALLOW} allows some)")
     return addresses
 
 

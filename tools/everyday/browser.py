@@ -20,6 +20,7 @@ OPEN_SECONDS = 30.0
 ACT_SECONDS = 10.0
 SETTLE_SECONDS = 3.0
 """How long a page may go on loading before it is read as it is."""
+OPTIONS = "element => [...element.options].map(option => option.label)"
 LONGEST = 20_000
 """Characters of a snapshot."""
 
@@ -73,6 +74,11 @@ async def browser_type(ref: int, text: str, context: CallContext, submit: bool =
     page = await _page(context)
     element = await _element(page, ref)
     if await element.evaluate("element => element.tagName") == "SELECT":
+        offered: list[str] = await _acted(element.evaluate(OPTIONS))
+        if text not in offered:
+            raise ToolError(
+                "no_option", f"[{ref}] has no option {text!r:.100}", f"it has {', '.join(offered)[:500]}"
+            )
         await _acted(element.select_option(label=text, timeout=ACT_SECONDS * 1000))
     else:
         await _acted(element.fill(text, timeout=ACT_SECONDS * 1000))
@@ -86,7 +92,8 @@ async def browser_back(context: CallContext) -> dict[str, Any]:
     """Goes back to the page before, and returns it."""
     page = await _page(context)
     answer = await _acted(page.go_back(wait_until="domcontentloaded", timeout=OPEN_SECONDS * 1000))
-    if answer is None:
+    if page.url == "about:blank":  # what every page was before its first address
+        await _acted(page.go_forward(wait_until="domcontentloaded", timeout=OPEN_SECONDS * 1000))
         raise ToolError("no_page", "there is no page before this one")
     return await _shown(page, answer)
 

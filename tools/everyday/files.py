@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any, Protocol
 
-from tools.dispatcher import CallContext, ToolError, tool
+from tools.dispatcher import CallContext, Estimate, ToolError, tool
 from tools.everyday.host_paths import HostFiles
-from tools.everyday.task_sandbox import confinement, sandbox_of, tool_errors
+from tools.everyday.task_sandbox import FILE_TOOLS, confinement, sandbox_of, tool_errors
 from tools.everyday.text_edits import apply_hunks, read_diff, replace_exactly
 from tools.sandboxes.base import FileProblem
 
@@ -24,6 +25,20 @@ class Files(Protocol):
     async def read_bytes(self, path: str, limit: int | None = None) -> bytes: ...
 
     async def write_bytes(self, path: str, data: bytes, mode: int | None = None) -> None: ...
+
+
+def _change(context: CallContext, arguments: dict[str, Any]) -> Estimate:
+    """What of a file of the host would be changed."""
+    estimate = confinement(context, arguments)
+    if not context.file_roots:
+        return estimate
+    what, path = "", str(arguments.get("path") or "")
+    if path:
+        there = HostFiles.of(context).locate(path)
+        size = there.stat().st_size if there.is_file() else None
+        does = "replaces" if arguments.get("content") is not None else "changes"
+        what = "makes a new file" if size is None else f"{does} a file of {size} bytes"
+    return replace(estimate, where="this computer", what=what)
 
 
 async def files_of(context: CallContext) -> Files:
@@ -62,24 +77,27 @@ def _window(path: str, data: bytes, start_line: int, lines: int) -> dict[str, An
     told: dict[str, Any] = {"path": path, "size": len(data) if whole else f"more than {LARGEST}"}
     if b"\0" in data[:LOOKED_AT]:
         return {**told, "binary": True}
-    rows = data[:LARGEST].decode("utf-8", errors="replace").split("\n")
-    if rows[-1] == "":
+    rows = [f"{row}\n" for row in data[:LARGEST].decode("utf-8", errors="replace").split("\n")]
+    rows[-1] = rows[-1][:-1]  # nothing follows the last one
+    if not rows[-1]:
         rows.pop()
     window = rows[start_line - 1 : start_line - 1 + lines]
     told |= {
         "lines": len(rows) if whole else f"more than {len(rows)}",
         "start_line": start_line,
         "end_line": start_line + len(window) - 1,
-        "content": "".join(f"{row}\n" for row in window),
+        "content": "".join(window),
     }
     if start_line > len(rows) > 0:
         told["hint"] = f"the file ends at line {len(rows)}"
+    elif told["end_line"] < len(rows):
+        told["hint"] = f"more lines follow: go on with start_line={told['end_line'] + 1}"
     if not whole:
         told["hint"] = "the file is too large for this tool beyond what it shows: use the terminal"
     return told
 
 
-@tool(toolset="files", risk="write", estimate=confinement, any_arguments=True)
+@tool(toolset="files", risk="write", estimate=_change, covers=FILE_TOOLS)
 async def write_file(path: str, content: str, context: CallContext) -> dict[str, Any]:
     """Writes a text file whole, over what was there; makes the folders on the way.
 
@@ -93,7 +111,7 @@ async def write_file(path: str, content: str, context: CallContext) -> dict[str,
     return {"path": path, "size": len(data)}
 
 
-@tool(toolset="files", risk="write", exclusive=True, estimate=confinement, any_arguments=True)
+@tool(toolset="files", risk="write", exclusive=True, estimate=_change, covers=FILE_TOOLS)
 async def patch(
     context: CallContext,
     path: str = "",
@@ -115,6 +133,8 @@ async def patch(
     if not diff:
         if not path:
             raise ToolError("invalid_arguments", "patch needs a path")
+        if not old_text:
+            raise ToolError("invalid_arguments", "patch needs old_text and new_text, or a diff")
         before = await _text(files, path)
         after, count = await asyncio.to_thread(replace_exactly, before, old_text, new_text, every)
         await _write_all(files, {path: after})

@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 from tools.dispatcher import CallContext, ToolError, tool
 from tools.everyday.shell_session import ShellSession, session_of
-from tools.everyday.task_sandbox import confinement, tool_errors
+from tools.everyday.task_sandbox import COVERED, confinement, tool_errors
 from tools.sandboxes.base import ProcessStatus
 
 LOG_BYTES = 32_000
 """Of the output that one call returns."""
 
 
-@tool(toolset="terminal", risk="execute", estimate=confinement, any_arguments=True)
+@tool(toolset="terminal", risk="execute", estimate=confinement, covers=COVERED)
 async def process(
     action: Literal["start", "list", "poll", "log", "kill"],
     context: CallContext,
@@ -37,6 +37,8 @@ async def process(
         if action == "list":
             return {"processes": [_shown(session, status) for status in statuses]}
         status = next((status for status in statuses if status.id == id), None)
+        if status is None and not id:
+            raise ToolError("invalid_arguments", f"{action} needs the id that start returned")
         if status is None:
             known = ", ".join(each.id for each in statuses) or "none was started"
             raise ToolError("unknown_process", f"there is no process '{id:.100}'", f"known: {known}")

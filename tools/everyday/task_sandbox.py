@@ -11,6 +11,10 @@ from typing import Any
 from tools.dispatcher import CallContext, Estimate, ToolError
 from tools.sandboxes.base import FileProblem, Sandbox, SandboxConfig, SandboxError
 
+FILE_TOOLS = ("write_file", "patch")
+COVERED = ("terminal", "process", *FILE_TOOLS)
+"""What may change the same files; who may run commands there may write them too."""
+
 
 class TaskSandbox:
     """A task's sandbox, for a CallContext: nothing is made before somebody asks for it.

@@ -8,7 +8,7 @@ from typing import Any
 
 from tools.dispatcher import CallContext, ToolError, tool
 from tools.everyday.shell_session import session_of
-from tools.everyday.task_sandbox import confinement, tool_errors
+from tools.everyday.task_sandbox import COVERED, confinement, tool_errors
 from tools.sandboxes.base import Sandbox
 
 DEFAULT_SECONDS = 120
@@ -38,7 +38,7 @@ TERMINAL_HINT = (
     deadline=MOST_SECONDS + START_SECONDS,
     exclusive=True,
     estimate=confinement,
-    any_arguments=True,
+    covers=COVERED,
 )
 async def terminal(
     command: str,

@@ -223,7 +223,14 @@ def _popen(
     argv: Sequence[str], descriptors: Sequence[int], stdin: int, output: int
 ) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        list(argv), stdin=stdin, stdout=output, stderr=output, env={}, cwd="/", pass_fds=descriptors
+        list(argv),
+        stdin=stdin,
+        stdout=output,
+        stderr=output,
+        env={},
+        cwd="/",
+        pass_fds=descriptors,
+        start_new_session=True,  # Ctrl-C at the terminal is for us, not for it
     )
 
 

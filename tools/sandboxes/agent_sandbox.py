@@ -72,6 +72,10 @@ class AgentSandbox(Files, BackgroundProcesses):
         """Removes what is left on the host when the agent has ended. Blocks."""
 
     async def start(self) -> None:
+        if self.config.image:
+            raise SandboxError(f"{self.kind} takes no image", "leave it out, or choose another kind: docker")
+        if self.config.options:
+            raise SandboxError(f"{self.kind} has no option {min(self.config.options)}")
         if self.config.workdir is not None and not self.config.workdir.is_dir():
             raise SandboxError(f"{self.kind} has no folder {self.config.workdir} to work in")
         self._link = AgentLink(self.kind)

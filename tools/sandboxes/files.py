@@ -202,6 +202,8 @@ def _put_in_place(spool: BinaryIO, target: Path, source: str) -> None:
             raise FileProblem("failed", f"{source}: {error}") from None
         if target.is_dir() and not got.is_dir():
             target = target / posixpath.basename(source)
+        if got.is_dir() and target.is_dir() and any(target.iterdir()):
+            raise FileExistsError(f"{target} is there, and not empty: a folder is copied to a new place")
         os.replace(got, target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -49,6 +49,13 @@ def test_what_cannot_be_read_as_text_is_said(kind: str) -> None:
             assert (await tools.call("read_file", path="binary"))["binary"]
             assert (await tools.call("read_file", path="binary"))["size"] == 3000
             assert (await tools.call("read_file", path="latin"))["content"] == "a\ufffdb\n"
+            await tools.call("write_file", path="open", content="1\n2\nno newline")
+            assert (await tools.call("read_file", path="open"))["content"] == "1\n2\nno newline"
+            window = await tools.call("read_file", path="open", lines=1)
+            assert (window["content"], window["hint"]) == (
+                "1\n",
+                "more lines follow: go on with start_line=2",
+            )
             assert (await tools.call("read_file", path="empty"))["lines"] == 0
             assert (await tools.error("patch", path="latin", old_text="a", new_text="b"))[0] == "binary"
             assert (await tools.error("read_file", path="folder"))[0] == "is_folder"

@@ -6,6 +6,8 @@ import asyncio
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -401,3 +403,30 @@ def test_bubblewrap_that_is_not_installed_is_not_replaced(
 
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "not installed" in str(bubblewrap._why_not.__wrapped__())
+
+
+def test_ctrl_c_at_the_terminal_is_not_for_the_sandbox(kind: str) -> None:
+    program = f"""
+import asyncio, os, signal
+from tools.sandboxes.base import SandboxConfig
+from tools.sandboxes.kinds import make
+async def main():
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)
+    sandbox = make(SandboxConfig(kind="{kind}"))
+    await sandbox.start()
+    running = asyncio.create_task(sandbox.run("sleep 1; echo over", 60))
+    await asyncio.sleep(0.3)
+    os.killpg(0, signal.SIGINT)
+    print((await running).stdout.text, (await sandbox.run("echo hi", 60)).stdout.text)
+    await sandbox.stop()
+asyncio.run(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        timeout=60,
+    )
+    assert done.stdout.split() == ["over", "hi"], done.stderr
