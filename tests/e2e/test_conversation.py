@@ -12,6 +12,7 @@ from tests.e2e.cli import rl_cli
 SCRIPT = Path(__file__).parent / "scripts" / "conversation.yaml"
 
 
+@pytest.mark.soak
 @pytest.mark.train
 def test_scripted_model_lists_edits_tests_starts_checks_and_stops_early(home: Path):
     told = rl_cli("ask", "train something", "--model", f"scripted/{SCRIPT}", "--yes", "--json")

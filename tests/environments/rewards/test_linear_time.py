@@ -9,7 +9,7 @@ import pytest
 
 from environments.rewards.numbers import grade_number
 
-LENGTHS = [10_000, pytest.param(100_000, marks=[pytest.mark.soak, pytest.mark.alone])]
+LENGTHS = [4_000, pytest.param(100_000, marks=[pytest.mark.soak, pytest.mark.alone])]
 """Characters of the shorter of two texts."""
 MOST = 2.2
 """Times the CPU time for twice the text."""
