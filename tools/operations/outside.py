@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rl_cli.core.errors import BadUsage
 from tools.dispatcher import CallContext, Estimate, ToolError, tool
 from tools.everyday.task_sandbox import tool_errors
 from tools.everyday.terminal import DEFAULT_SECONDS, MOST_SECONDS, START_SECONDS, check_timeout, run_for
@@ -15,7 +16,14 @@ UNBOUNDED = Resources(memory_mib=None, disk_mib=None, processes=None)
 
 
 def _place(context: CallContext, arguments: dict[str, Any]) -> Estimate:
-    return Estimate(where=f"this computer, in {Path.cwd()}")
+    return Estimate(where=f"this computer, in {_folder()}")
+
+
+def _folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise BadUsage("the folder that rl-cli was started in is gone", "start it again in another") from None
 
 
 @tool(
@@ -47,7 +55,7 @@ async def run_outside(
         raise ToolError("invalid_arguments", "reason: say why the command must leave the sandbox")
     env = {"HOME": str(Path.home())}
     with tool_errors():
-        sandbox = make(SandboxConfig("local", network=True, workdir=Path.cwd(), env=env, resources=UNBOUNDED))
+        sandbox = make(SandboxConfig("local", network=True, workdir=_folder(), env=env, resources=UNBOUNDED))
         await sandbox.start()
     try:
         return await run_for(context, sandbox, command, timeout)
