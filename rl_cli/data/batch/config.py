@@ -30,7 +30,7 @@ class SandboxSection(Section):
     """What docker, apptainer, modal and daytona start from; an item's own image goes before it."""
     network: bool = False
     """Whether commands may use the network."""
-    options: dict[str, str] = {}
+    options: dict[str, str] = Field(default_factory=dict)
     """What only one kind knows, such as `host` of ssh."""
 
     @field_validator("kind")
@@ -43,7 +43,7 @@ class SandboxSection(Section):
 
 class BatchConfig(Section):
     input: str = Field(min_length=1)
-    """A JSONL, JSON, CSV or Parquet file, a folder, or a Hugging Face dataset (OWNER/NAME[:CONFIG][:SPLIT])."""
+    """A JSONL, JSON, CSV or Parquet file, a folder, or a dataset of the hub: OWNER/NAME[:CONFIG][:SPLIT]."""
     name: str
     """The batch, and its folder."""
     model: str | None = None
@@ -57,7 +57,7 @@ class BatchConfig(Section):
     toolsets: list[str] | None = None
     """What each item is offered; [] offers nothing."""
     distribution: str | None = None
-    """Toolsets drawn for each item, as `rl-cli data distributions` lists them; `default` if neither is set."""
+    """Toolsets drawn for each item (`rl-cli data distributions`); `default` where neither is set."""
     sandbox: SandboxSection = SandboxSection()
 
     samples: int = Field(default=1, ge=1, le=10_000)
@@ -85,7 +85,7 @@ class BatchConfig(Section):
     """As the server names its efforts; null: the server's default."""
     system_prompt: str | None = None
     """Said to the model before all else, and not stored in rows."""
-    prefill: list[dict[str, Any]] = []
+    prefill: list[dict[str, Any]] = Field(default_factory=list)
     """Messages before each prompt, stored in rows."""
 
     max_turns: int = Field(default=50, ge=1, le=10_000)

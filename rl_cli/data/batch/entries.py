@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from rl_cli.core.files import open_regular
 from rl_cli.core.json_text import parse_json
@@ -40,8 +40,13 @@ class Damage:
     """Bytes of a last line that has no end: it is being written, or a crash tore it."""
 
 
-def read_entries(path: Path, damage: Damage) -> Iterator[tuple[int, Entry]]:
+def read_entries(path: Path, damage: Damage, end: int | None = None) -> Iterator[tuple[int, Entry]]:
     """(byte at which its line begins, entry) for each whole line; nothing where there is no file.
+
+    Args:
+        path: The ledger.
+        damage: Gets what is passed over.
+        end: Take no line that begins at this byte or behind it.
 
     Raises:
         OSError: The file cannot be read.
@@ -53,6 +58,8 @@ def read_entries(path: Path, damage: Damage) -> Iterator[tuple[int, Entry]]:
     with file:
         at = 0
         for line in file:
+            if end is not None and at >= end:
+                return
             if not line.endswith(b"\n"):
                 damage.unfinished = len(line)
             elif (entry := parse_entry(line)) is not None:
@@ -65,7 +72,7 @@ def read_entries(path: Path, damage: Damage) -> Iterator[tuple[int, Entry]]:
 def parse_entry(line: bytes) -> Entry | None:
     """The entry that a line holds; None if it holds none."""
     try:
-        value: Any = parse_json(line.decode())
+        value = parse_json(line.decode())
     except ValueError:
         return None
     if not isinstance(value, dict) or not KEY.fullmatch(str(value.get("key"))):
@@ -75,4 +82,4 @@ def parse_entry(line: bytes) -> Entry | None:
         return None
     if value["state"] == "done" and row is None:
         return None
-    return {"reason": None, "attempts": 0, **value, "row": row}  # type: ignore[typeddict-item]
+    return cast(Entry, {"reason": None, "attempts": 0, **value, "row": row})

@@ -61,8 +61,8 @@ class Index:
         self._bits: dict[bytes, int] = {}
 
     def add(self, entry: Entry) -> None:
-        item, _, number = entry["key"].rpartition("-")
-        sample, packed = int(number), _packed(item)
+        item, sample = split_key(entry["key"])
+        packed = _packed(item)
         bits = self._bits.get(packed, 0)
         if Ended(bits).is_done(sample):
             return
@@ -71,6 +71,10 @@ class Index:
             state = ACCEPTED if self._accepts(entry["row"]) else DONE
         self._bits[packed] = bits & ~(3 << 2 * sample) | state << 2 * sample
 
+    def is_done(self, key: str) -> bool:
+        item, sample = split_key(key)
+        return self.of(item).is_done(sample)
+
     def of(self, item_key: str) -> Ended:
         return Ended(self._bits.get(_packed(item_key), 0))
 
@@ -78,6 +82,12 @@ class Index:
         """How many samples are done, how many failed."""
         all_ended = [Ended(bits) for bits in self._bits.values()]
         return sum(ended.done for ended in all_ended), sum(ended.failed for ended in all_ended)
+
+
+def split_key(key: str) -> tuple[str, int]:
+    """The item's key of a row's, and the number of the sample."""
+    item, _, sample = key.rpartition("-")
+    return item, int(sample)
 
 
 def _packed(item_key: str) -> bytes:
