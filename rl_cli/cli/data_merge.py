@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rl_cli.cli.app import JsonOption
-from rl_cli.cli.data_stats import NameArgument, print_summary, warn
+from rl_cli.cli.data_stats import NameArgument, list_missing, print_summary, warn
 from rl_cli.cli.output import print_json
 from rl_cli.core.errors import WorkFailed
 
@@ -56,6 +56,7 @@ def merge(
     else:
         print_summary(statistics)
     warn(statistics)
+    list_missing(statistics)
     if statistics["pending"]:
         raise WorkFailed(
             f"{statistics['pending']} samples are missing", f"ask them: rl-cli data resume {name}"

@@ -26,6 +26,8 @@ def stats(name: NameArgument, json_: JsonOption = False) -> None:
     else:
         print_summary(found)
     warn(found)
+    if found["state"] == "finished":
+        list_missing(found)
 
 
 def print_summary(found: dict[str, Any]) -> None:
@@ -58,6 +60,10 @@ def warn(found: dict[str, Any]) -> None:
         say(f"warning: {found['bad_rows']} rows of the input cannot be used", error=True)
     if found["not_in_input"]:
         say(f"note: {found['not_in_input']} samples are of items that the input has no more", error=True)
+
+
+def list_missing(found: dict[str, Any]) -> None:
+    """The samples that are lacking, on stderr."""
     for lacking in found["missing"][:SHOWN_LISTED]:
         say(f"missing: {lacking['key']} ({lacking['where']}): {lacking['prompt']}", error=True)
     if (more := (found["pending"] or 0) - SHOWN_LISTED) > 0:

@@ -27,9 +27,10 @@ class Filters:
                 return mark
         if self.min_score is None:
             return None
-        if "score" not in row:
+        score = row.get("score")
+        if score is None:
             return "no_score"
-        return "low_score" if row["score"] < self.min_score else None
+        return "low_score" if score < self.min_score else None
 
     def to_dict(self) -> dict[str, Any]:
         return {"drop": sorted(self.drop), "min_score": self.min_score}

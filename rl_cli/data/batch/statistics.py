@@ -64,8 +64,8 @@ class Tally:
             self._tools.setdefault(tool["function"]["name"], Counter())
         for name, counts in row.get("tool_stats", {}).items():
             self._tools.setdefault(name, Counter()).update(counts)
-        if "score" in row:
-            self._scores.add(row["score"])
+        if (score := row.get("score")) is not None:
+            self._scores.add(score)
 
     def _spent(self, row: Row) -> None:
         self._usage.update(row.get("usage", {}))
