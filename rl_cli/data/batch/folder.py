@@ -17,7 +17,7 @@ from rl_cli.data.batch.config_file import checked
 
 STATES = ("running", "finished", "stopped", "failed")
 State = dict[str, Any]
-"""state, reason, process, started, ended, items, limit, done, failed, in_flight, spend (see docs/data.md)."""
+"""state, reason, process, started, ended, items, max_samples, done, failed, in_flight, spend (docs/data.md)."""
 
 
 class BatchFolder:
