@@ -93,9 +93,10 @@ def test_bat_14_other_settings_are_refused_with_what_differs(tmp_path: Path, hom
         "and is 1.0 (give the earlier settings, or another --name)"
     )
     begun(file, temperature=0.5, concurrency=3, max_samples=1)
+    assert begun(file, name="tried", max_samples=1)[0].config().max_samples is None
     begun(file, model="openai/other", name="second")
     assert (folder.path / "batch.yaml").read_bytes() == stored
-    assert [batch.name for batch in list_batches()] == ["batch", "second"]
+    assert [batch.name for batch in list_batches()] == ["batch", "second", "tried"]
 
 
 def test_what_may_change_is_said_of_fields_that_exist():

@@ -103,6 +103,7 @@ def test_every_sample_counts_once_whatever_the_order(
         b'{"key": "%s-0-0", "state": "asked", "row": null}' % HASHES[0].encode(),
         b'{"key": "%s-0-0", "state": "done", "row": null}' % HASHES[0].encode(),
         b'{"key": "%s-0-0", "state": "failed", "row": 7}' % HASHES[0].encode(),
+        b'{"key": "%s-0-0", "state": "done", "row": {"marks": 5}}' % HASHES[0].encode(),
     ],
 )
 def test_bat_11_a_damaged_line_hides_no_other(tmp_path: Path, line: bytes):
