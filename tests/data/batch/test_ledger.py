@@ -128,9 +128,9 @@ def test_entries_that_wait_together_are_written_together_and_none_is_lost_to_a_c
         for task in tasks[200:]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        numbers = iter(range(5000))
-        for _ in range(50):
-            await asyncio.gather(*(ledger.append(failed(f"{HASHES[2]}-{next(numbers)}-0")) for _ in range(7)))
+        for first in range(0, 350, 7):
+            some = (failed(f"{HASHES[2]}-{number}-0") for number in range(first, first + 7))
+            await asyncio.gather(*(ledger.append(entry) for entry in some))
         unheard = asyncio.create_task(ledger.append(done(f"{HASHES[1]}-0-0")))
         await asyncio.sleep(0)
         unheard.cancel()

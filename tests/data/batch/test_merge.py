@@ -84,7 +84,7 @@ def test_the_parts_are_all_keys_and_the_order_of_the_ledger_means_nothing(
         assert found["merged"] + sum(found["discarded"].values()) == found["done"]
         assert found["done"] + sum(found["failed"].values()) == len(entries)
         if "target" not in settings:
-            assert found["pending"] + len(entries) == 15
+            assert found["pending"] + len(entries) == found["expected"] == 15
         assert all(row["discarded"] for row in lines(folder.discarded))
         before = [sorted(map(json.dumps, lines(file))) for file in files]
         content = folder.ledger.read_bytes().splitlines(keepends=True)
@@ -167,7 +167,7 @@ def test_bat_13_lines_that_are_gone_are_counted_and_named(tmp_path: Path, home: 
     told = rl_cli("data", "merge", "batch", "--json")
     assert told.code == 1
     [found] = told.rows()
-    assert (found["items"], found["done"], found["merged"], found["pending"]) == (10, 7, 7, 3)
+    assert (found["expected"], found["done"], found["merged"], found["pending"]) == (10, 7, 7, 3)
     assert [lacking["prompt"] for lacking in found["missing"]] == ["question 2", "question 5", "question 9"]
     assert [lacking["where"] for lacking in found["missing"]] == ["line 3", "line 6", "line 10"]
     assert "error: 3 samples are missing (ask them: rl-cli data resume batch)" in told.err
