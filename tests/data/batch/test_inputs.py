@@ -76,7 +76,7 @@ def test_a_dataset_is_streamed_as_from_the_hub(tmp_path: Path):
     write_input(tmp_path / "train.jsonl", [{"prompt": "a", "n": None}, {"prompt": "b", "n": 2}])
     found = list(dataset_rows(str(tmp_path), None, "train"))
     assert found == [("row 1", {"prompt": "a"}), ("row 2", {"prompt": "b", "n": 2})]
-    with pytest.raises(WorkFailed, match="split test.: ValueError: Bad split"):
+    with pytest.raises(WorkFailed, match="ValueError: Bad split"):
         list(dataset_rows(str(tmp_path), None, "test"))
 
 

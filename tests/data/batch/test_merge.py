@@ -20,6 +20,7 @@ from rl_cli.data.batch.filters import DROPPABLE, Filters
 from rl_cli.data.batch.folder import BatchFolder
 from rl_cli.data.batch.merge import merge
 from rl_cli.data.batch.summary import summary
+from tests.components import mounts
 from tests.data.batch.kit import append, begun, done, failed, lines, read_items, write_input
 from tests.e2e.cli import rl_cli
 from tests.readme_map import ROOT
@@ -235,3 +236,38 @@ def test_a_killed_merge_leaves_whole_files_and_the_next_one_clears_up(tmp_path: 
         assert json.loads(folder.statistics.read_text())["merged"] == 10
     merge(folder, Filters())
     assert list(folder.path.glob(".*.tmp")) == []
+
+
+FULL = """
+import os, sys
+from pathlib import Path
+home = Path(sys.argv[1])
+os.environ["RL_CLI_HOME"] = str(home)
+from rl_cli.cli.main import run
+from tests.data.batch.kit import append, begun, done, read_items, write_input
+folder, config = begun(write_input(home / "in.jsonl", ["a", "b", "c"]))
+keys = [item.key + "-0" for item in read_items(config.input)]
+append(folder, [done(keys[0])])
+print(run(["data", "merge", "batch", "--json"]))
+append(folder, [done(key, text="x" * 200_000) for key in keys[1:]])
+(home / "fill").write_bytes(bytes(300_000))
+before = {path: path.read_bytes() for path in folder.path.iterdir()}
+print(run(["data", "merge", "batch"]))
+print({path: path.read_bytes() for path in folder.path.iterdir()} == before)
+(home / "fill").unlink()
+print(run(["data", "merge", "batch"]))
+"""
+
+
+def test_a_merge_on_a_full_disk_leaves_the_files_of_the_last_one(tmp_path: Path):
+    mounts()
+    small = tmp_path / "small"
+    small.mkdir()
+    shell = 'mount -t tmpfs -o size=1m tmpfs "$1" && exec "$2" -c "$3" "$1"'
+    argv = ["unshare", "-m", "sh", "-c", shell, "sh", str(small), sys.executable, FULL]
+    ended = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert [line for line in ended.stdout.splitlines() if len(line) < 6] == ["1", "1", "True", "0"], (
+        ended.stderr
+    )
+    full = f"the disk is full: cannot write {small}/batches/batch"
+    assert ended.stderr.splitlines()[-1] == f"error: {full} (free some space and try again)"
