@@ -1,4 +1,4 @@
-"""`rl-cli data convert|distributions`: conversations to training data; what items are offered."""
+"""`rl-cli data`: its commands, and `convert`: conversations to training data and back."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import typer
 
 from rl_cli.cli.app import group
 from rl_cli.cli.data_generate import generate, resume
+from rl_cli.cli.data_merge import merge
+from rl_cli.cli.data_stats import stats
 from rl_cli.cli.distributions import distributions
 from rl_cli.cli.jsonl import convert_lines
 from rl_cli.cli.output import say
@@ -24,6 +26,8 @@ app = group("Make training data, and convert conversations to it and back.")
 app.command("distributions")(distributions)
 app.command("generate")(generate)
 app.command("resume")(resume)
+app.command("merge")(merge)
+app.command("stats")(stats)
 
 
 @app.command("convert")

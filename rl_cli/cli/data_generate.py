@@ -139,7 +139,9 @@ def _with_model(config: BatchConfig) -> BatchConfig:
 
 def _run(config: BatchConfig, yes: bool) -> None:
     from rl_cli.cli.batch_display import display
+    from rl_cli.data.batch.filters import Filters
     from rl_cli.data.batch.folder import batch_folder
+    from rl_cli.data.batch.merge import merge
     from rl_cli.data.batch_runner import run_batch
     from rl_cli.data.generation.plan import plan_of
 
@@ -151,7 +153,7 @@ def _run(config: BatchConfig, yes: bool) -> None:
         ended = run_batch(config, shown.show, shown.bad_row)
         shown.flush(ended.progress)
     folder = batch_folder(config.name)
-    _merge(folder)
+    merge(folder, Filters(min_score=config.min_score))
     progress = ended.progress
     counts = f"{progress.done} done, {progress.failed.total()} failed"
     say(f"{config.name}: {ended.state}, {counts}: {folder.path}", error=True)
@@ -159,12 +161,6 @@ def _run(config: BatchConfig, yes: bool) -> None:
         go_on = f"rl-cli data resume {config.name} goes on" if ended.state != "finished" else ""
         say(f"{ended.reason}{f' ({go_on})' if go_on else ''}", error=True)
         raise typer.Exit(ended.exit_code)
-
-
-def _merge(folder: Any) -> None:
-    from rl_cli.data.batch.merge import merge
-
-    merge(folder)
 
 
 def _tell_plan(config: BatchConfig) -> None:

@@ -7,16 +7,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, islice
 from typing import Any
 
-from rl_cli.core.errors import BadUsage, RlCliError, WorkFailed
+from rl_cli.core.errors import RlCliError, WorkFailed
 from rl_cli.core.files import explain_os_error
 from rl_cli.core.processes import ProcessIdentity
+from rl_cli.data.batch.asked import asked_items
 from rl_cli.data.batch.config import BatchConfig
 from rl_cli.data.batch.folder import BatchFolder, batch_folder
 from rl_cli.data.batch.items import Item, items
 from rl_cli.data.batch.ledger import Ledger
+from rl_cli.data.batch.samples import accepts
 from rl_cli.data.generation.evaluation import Evaluations
 from rl_cli.data.generation.item_log import logging_to
 from rl_cli.data.generation.leasing import Ending, Leasing
@@ -24,7 +25,6 @@ from rl_cli.data.generation.progress import Progress, expected_samples
 from rl_cli.data.generation.sandboxes import check_kind
 from rl_cli.data.generation.stopping import Stopping
 from rl_cli.data.generation.workers import LocalWorkers, Workers
-from rl_cli.data.rows import Row
 
 STATE_SECONDS = 1.0
 """How often state.json and whoever watches are told."""
@@ -71,15 +71,13 @@ def run_batch(
         progress.bad_rows += 1
         on_bad_row(where, why)
 
-    source = items(config.input, bad_row)
-    first = next(source, None)
-    if first is None:
-        raise BadUsage(f"{config.input} has no row")
+    next(items(config.input, lambda where, why: None))  # raises where no row can be used: nothing is begun
     folder = batch_folder(config.name)
     with folder.locked():
         folder.begin(config)
-        wanted = islice(chain([first], source), config.max_samples)
-        start = _Start(config, folder, workers, progress, stopping, on_progress)
+        evaluations = Evaluations(config, folder) if config.eval_every else None
+        wanted = asked_items(folder, config, config.max_samples, bad_row)
+        start = _Start(config, folder, workers, progress, stopping, on_progress, evaluations)
         with logging_to(folder.path / "batch.log"):
             return asyncio.run(start.run(wanted))
 
@@ -103,9 +101,10 @@ class _Start:
         progress: Progress,
         stopping: Stopping | None,
         on_progress: OnProgress,
+        evaluations: Evaluations | None,
     ) -> None:
         self._config, self._folder, self._workers, self._progress = config, folder, workers, progress
-        self._stopping, self._on_progress = stopping, on_progress
+        self._stopping, self._on_progress, self._evaluations = stopping, on_progress, evaluations
         self._state: dict[str, Any] = {
             "state": "running",
             "reason": None,
@@ -119,19 +118,18 @@ class _Start:
         stopping = self._stopping or Stopping()
         if self._stopping is None:
             stopping.listen()
-        ledger = Ledger(self._folder.ledger, _accepts(config), config.concurrency)
+        ledger = Ledger(self._folder.ledger, accepts(config), config.concurrency)
         progress.done, failed = ledger.index.counts()
         progress.failed["earlier"] = failed
         progress.expected = await asyncio.to_thread(expected_samples, config)
         progress.note = ledger.repaired or ""
-        evaluations = Evaluations(config, self._folder) if config.eval_every else None
         try:
             await self._tell()
             telling = asyncio.create_task(self._keep_telling())
             try:
                 async with self._workers:
                     self._workers.listen(progress)
-                    leasing = Leasing(config, ledger, self._workers, progress, stopping, evaluations)
+                    leasing = Leasing(config, ledger, self._workers, progress, stopping, self._evaluations)
                     ending = await leasing.run(wanted)
             finally:
                 telling.cancel()
@@ -191,9 +189,3 @@ class _Start:
             self._folder.write_state(state)
         except OSError as error:  # the ledger decides; a full disk ends the batch there
             progress.note = str(explain_os_error(error))
-
-
-def _accepts(config: BatchConfig) -> Callable[[Row], bool]:
-    """Whether a row counts towards its item's target."""
-    least = float("-inf") if config.min_score is None else config.min_score
-    return lambda row: row.get("score", float("-inf")) >= least

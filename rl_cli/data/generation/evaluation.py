@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from pathlib import Path
 from typing import Any
 
-from rl_cli.core.files import append_jsonl, read_json, read_jsonl, write_json
+from rl_cli.core.files import append_jsonl, read_jsonl
+from rl_cli.data.batch.asked import held_out_items
 from rl_cli.data.batch.config import BatchConfig
 from rl_cli.data.batch.folder import BatchFolder
 from rl_cli.data.batch.items import Item
@@ -16,29 +16,17 @@ from rl_cli.data.generation.workers import Workers
 
 
 class Evaluations:
-    """The first items of the input, as many as the batch says; they never become rows.
+    """The held-out items of a batch, asked with the same seeds each time; they never become rows.
 
-    Which ones they are is kept with the batch, so that an edited input changes nothing. They are asked with
-    the same seeds each time.
+    Raises:
+        RlCliError: As `held_out_items`.
     """
 
     def __init__(self, config: BatchConfig, folder: BatchFolder) -> None:
-        self._every, self._count = int(config.eval_every or 0), config.eval_held_out
-        self._chosen, self._curve = folder.held_out, folder.evaluations
-        self._keys: list[str] = _read_keys(self._chosen)
-        self._items: dict[str, Item] = {}
+        self._every, self._curve = int(config.eval_every or 0), folder.evaluations
+        self._items = held_out_items(folder, config)
         done = [int(row.get("at", 0)) for row in read_jsonl(self._curve)]
         self._next = (max(done, default=0) // self._every + 1) * self._every
-
-    def takes(self, item: Item) -> bool:
-        """Whether the item is held out."""
-        if item.key not in self._keys:
-            if len(self._keys) >= self._count:
-                return False
-            self._keys.append(item.key)
-            write_json(self._chosen, self._keys)
-        self._items[item.key] = item
-        return True
 
     def is_due(self, ended: int) -> bool:
         """Whether it is time; says so once for each time."""
@@ -62,7 +50,7 @@ class Evaluations:
             async with slots:
                 return await workers.run(item, 0)
 
-        outcomes = await asyncio.gather(*(one(item) for item in self._items.values()))
+        outcomes = await asyncio.gather(*(one(item) for item in self._items))
         rows = [outcome.row for outcome in outcomes if outcome.row]
         scores = [row["score"] for row in rows if "score" in row]
         costs = [row["cost_usd"] for row in rows]
@@ -76,10 +64,3 @@ class Evaluations:
             "cost_usd": None if None in costs else sum(cost or 0.0 for cost in costs),
         }
         await asyncio.to_thread(append_jsonl, self._curve, line, fsync=True)
-
-
-def _read_keys(path: Path) -> list[str]:
-    try:
-        return [str(key) for key in read_json(path)]
-    except (OSError, ValueError):
-        return []

@@ -89,8 +89,6 @@ class Leasing:
 
     async def _begin(self, item: Item) -> None:
         """Returns once all samples of an item have begun."""
-        if self._evaluations and self._evaluations.takes(item):
-            return
         numbers = samples_to_ask(self._config, item, self._ledger.index.of(item.key))
         if not numbers:
             return

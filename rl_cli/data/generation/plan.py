@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 from environments.policies.base import Usage
 from environments.policies.endpoints.token_estimate import request_tokens
 from rl_cli.core.messages import Message
 from rl_cli.core.settings import load_settings
+from rl_cli.data.batch.asked import asked_items
 from rl_cli.data.batch.config import BatchConfig
 from rl_cli.data.batch.entries import Damage, read_entries
 from rl_cli.data.batch.folder import batch_folder
 from rl_cli.data.batch.index import Index
-from rl_cli.data.batch.items import items
 from rl_cli.data.batch.samples import samples_to_ask
 from rl_cli.data.generation.toolsets import Draws
 from rl_cli.spending.prices import price_list
@@ -85,10 +84,8 @@ def plan_of(config: BatchConfig) -> Plan:
         plan.bad_rows += 1
 
     asked: list[int] = []
-    for item in islice(items(config.input, bad_row), config.max_samples):
+    for item in asked_items(batch_folder(config.name), config, config.max_samples, bad_row):
         plan.items += 1
-        if plan.items <= config.eval_held_out:
-            continue
         toolsets = draws.of(item)
         plan.draws[toolsets] += 1
         plan.samples += len(samples_to_ask(config, item, index.of(item.key)))

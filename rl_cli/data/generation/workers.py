@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from typing import Protocol, Self
 
@@ -16,7 +17,7 @@ from rl_cli.data.generation.progress import Progress
 from rl_cli.data.generation.provider import BatchPolicy, ProviderHealth
 from rl_cli.data.generation.sampler import Sampler
 from rl_cli.data.generation.scoring import Scorer
-from rl_cli.spending.meter import SessionMeter
+from rl_cli.spending.batch_meter import BatchMeter
 
 WITHOUT_ADDRESS = ("builtin", "scripted")
 """Providers that answer in this process."""
@@ -63,7 +64,7 @@ class LocalWorkers:
         self._policy = resolve_policy(model, config.base_url, settings)
         remote = model.partition("/")[0] not in WITHOUT_ADDRESS
         address = endpoint_of(model, config.base_url, settings).base_url if remote else None
-        self.meter = SessionMeter.open(home(), settings, session_of(config.name), address)
+        self.meter = BatchMeter.open(home(), settings, session_of(config.name), address)
         self.limit = RequestLimit(requests)
         health = ProviderHealth(config.give_up_after)
         scorer = Scorer.load(config.score, self._policy) if config.score else None
@@ -78,6 +79,7 @@ class LocalWorkers:
 
     def look(self, progress: Progress) -> None:
         progress.allowed = self.limit.allowed
+        self.meter.flush()
         progress.dollars = self.meter.spent().dollars
 
     async def __aenter__(self) -> Self:
@@ -87,6 +89,7 @@ class LocalWorkers:
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
+        await asyncio.to_thread(self.meter.close)
 
 
 def session_of(name: str) -> str:
