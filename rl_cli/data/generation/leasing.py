@@ -25,7 +25,7 @@ from rl_cli.data.generation.workers import Workers
 
 READ_AHEAD = 32
 """Items that are read from the input at once."""
-SILENCE_SECONDS = 8.0
+SILENCE_SECONDS = 6.0
 """After Ctrl-C: when nothing has been heard from any conversation for so long, none is waited for."""
 
 log = logging.getLogger(__name__)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from environments.policies.base import Meter, Reservation, Usage
 
 
@@ -33,7 +35,7 @@ class TalliedReservation:
 
     def settle_unknown(self, usage: Usage) -> float:
         """Returns dollars."""
-        self._tally.lost += usage
+        self._tally.lost += replace(usage, requests=0)  # its answer counts them all
         return self._paid(self._inner.settle_unknown(usage))
 
     def release(self) -> None:
