@@ -32,8 +32,9 @@ def load_config(file: Path | None, flags: Mapping[str, Any]) -> BatchConfig:
     given = {field: value for field, value in flags.items() if value is not None}
     if file and isinstance(found := values.get("input"), str) and (file.parent / found).exists():
         values["input"] = str((file.parent / found).absolute())
-    for field, value in given.items():
+    for field in given:
         values.pop(INSTEAD.get(field, ""), None)
+    for field, value in given.items():
         section, _, name = field.rpartition(".")
         if section and not isinstance(values.get(section), dict):
             values[section] = {}

@@ -54,7 +54,7 @@ def coverage(folder: BatchFolder, config: BatchConfig, index: Index) -> Coverage
         found.bad_rows += 1
 
     try:
-        for item in asked_items(folder, config, state.get("limit"), on_bad):
+        for item in asked_items(folder, config, state.get("max_samples"), on_bad):
             ended = index.of(item.key)
             known += ended.done + ended.failed
             found.items = (found.items or 0) + 1

@@ -16,6 +16,18 @@ KEY = re.compile(r"[0-9a-f]{32}-(0|[1-9][0-9]{0,8})-(0|[1-9][0-9]{0,3})")
 """HASH-OCCURRENCE-SAMPLE."""
 
 
+ROW_FIELDS = {
+    "messages": list,
+    "tools": list,
+    "usage": dict,
+    "tool_stats": dict,
+    "reasoning": dict,
+    "marks": list,
+    "metadata": dict,
+}
+"""What readers look into."""
+
+
 class Entry(TypedDict):
     """How one sample of an item ended."""
 
@@ -81,5 +93,7 @@ def parse_entry(line: bytes) -> Entry | None:
     if value.get("state") not in ("done", "failed") or not isinstance(row, dict | None):
         return None
     if value["state"] == "done" and row is None:
+        return None
+    if row is not None and not all(isinstance(row.get(name), kind) for name, kind in ROW_FIELDS.items()):
         return None
     return cast(Entry, {"reason": None, "attempts": 0, **value, "row": row})

@@ -17,7 +17,7 @@ from rl_cli.data.batch.config_file import checked
 
 STATES = ("running", "finished", "stopped", "failed")
 State = dict[str, Any]
-"""state, reason, process, started, ended, items, limit, done, failed, in_flight, spend (see docs/data.md)."""
+"""What docs/data.md lists."""
 
 
 class BatchFolder:
@@ -58,6 +58,8 @@ class BatchFolder:
     def begin(self, config: BatchConfig) -> None:
         """Writes batch.yaml, or compares with it where the batch was begun before.
 
+        `max_samples` is of a start, to try a batch out, and not of the batch: it is not written.
+
         Raises:
             BadUsage: It was begun with other settings, and rows of both would be mixed.
             RlCliError: The folder cannot be written.
@@ -70,7 +72,7 @@ class BatchFolder:
             return
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            write_atomic(file, dump_yaml(config.model_dump()))
+            write_atomic(file, dump_yaml(config.model_dump() | {"max_samples": None}))
         except OSError as error:
             raise explain_os_error(error, self.path) from error
 

@@ -45,13 +45,15 @@ def rows(source: str) -> Rows:
         elif (named := DATASET.fullmatch(source)) and path.suffix.lower() not in READERS:
             yield from dataset_rows(named[1], named[2], named[3] or "train")
         else:
-            raise BadUsage(f"the input {short(source)} does not exist", "give a file, a folder or OWNER/NAME")
+            raise BadUsage(
+                f"the input {short(source, 200)} does not exist", "give a file, a folder or OWNER/NAME"
+            )
     except OSError as error:
         raise explain_os_error(error, path) from error
     except UnicodeDecodeError as error:
         raise BadUsage(f"{path} is not UTF-8 text") from error
     except ValueError as error:  # a NUL in the path
-        raise BadUsage(f"the input {short(source)} cannot be read: {error}") from error
+        raise BadUsage(f"the input {short(source, 200)} cannot be read: {error}") from error
 
 
 def _reader(path: Path) -> Callable[[Path], Rows]:

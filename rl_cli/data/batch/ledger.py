@@ -52,12 +52,12 @@ class Ledger:
         self._flushing: asyncio.Task[None] | None = None
         self._lock = threading.Lock()
         try:
+            self._set_aside(min(MOST_RESERVE, max(4, in_flight) * RESERVE_EACH))
             self.repaired = repair(path)
             """What was mended when it was opened, for a person; None: nothing was torn."""
             self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666)
             _sync_folder(path.parent)
             self._size = os.fstat(self._descriptor).st_size
-            self._set_aside(min(MOST_RESERVE, max(4, in_flight) * RESERVE_EACH))
             for _, entry in read_entries(path, damage := Damage()):
                 self.index.add(entry)
         except OSError as error:
@@ -138,10 +138,14 @@ class Ledger:
 
     def _set_aside(self, size: int) -> None:
         """Bytes that no file system leaves out as a hole or packs."""
-        with self._reserve.open("wb") as file:
-            file.write(os.urandom(size))
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with self._reserve.open("wb") as file:
+                file.write(os.urandom(size))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            self._reserve.unlink(missing_ok=True)
+            raise
 
 
 def repair(path: Path) -> str | None:

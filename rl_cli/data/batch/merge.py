@@ -12,8 +12,9 @@ from contextlib import ExitStack
 from typing import Any, cast
 
 from rl_cli.core.errors import BadUsage
-from rl_cli.core.files import explain_os_error, read_jsonl, write_json
+from rl_cli.core.files import explain_os_error, read_jsonl
 from rl_cli.core.json_text import row_json
+from rl_cli.core.redaction import redacted_json
 from rl_cli.data.batch.config import BatchConfig
 from rl_cli.data.batch.coverage import coverage
 from rl_cli.data.batch.entries import Damage, Entry
@@ -89,7 +90,8 @@ def _merge(folder: BatchFolder, config: BatchConfig, filters: Filters) -> dict[s
         "damage": vars(damage),
         "evaluation": list(read_jsonl(folder.evaluations)),
     }
-    write_json(folder.statistics, statistics)
+    with replacing(folder.statistics) as file:
+        file.write(redacted_json(statistics, indent=2).encode() + b"\n")
     return statistics
 
 

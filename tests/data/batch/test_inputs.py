@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from rl_cli.core.errors import BadUsage, WorkFailed
 from rl_cli.data.batch.inputs import rows
 from rl_cli.data.batch.inputs_text import LONGEST
-from tests.readme_map import ROOT
 from tests.data.batch.kit import read_items, write_input
+from tests.readme_map import ROOT
 
 ROWS: list[dict[str, Any]] = [
     {"prompt": "one, two\nthree"},
@@ -147,12 +147,15 @@ def test_a_line_that_is_too_long_is_passed_over(tmp_path: Path):
 
 
 MEMORY = """
-import resource, sys
+import re, sys
+from pathlib import Path
 from rl_cli.data.batch.items import items
+def peak():
+    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 next(items(sys.argv[1], print))
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 count = sum(1 for item in items(sys.argv[1], print))
-print(count, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+print(count, (peak() - before) // 1024)
 """
 
 
