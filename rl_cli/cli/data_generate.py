@@ -100,15 +100,16 @@ def resume(
     concurrency: Annotated[int | None, _option("--concurrency", "Most samples in flight.")] = None,
     yes: YesOption = False,
 ) -> None:
-    """Go on with a batch, with the settings that it was begun with."""
+    """Go on with a batch: with the settings that it was begun with, as far as it was last to go."""
+    from rl_cli.data.batch.config_file import checked
     from rl_cli.data.batch.folder import find_batch
 
-    found = find_batch(name).config()
+    folder = find_batch(name)
+    found = folder.config()
+    latest = {"max_samples": folder.state().get("max_samples", found.max_samples)}
     if concurrency is not None:
-        from rl_cli.data.batch.config_file import checked
-
-        found = checked({**found.model_dump(), "concurrency": concurrency})
-    _run(found, yes)
+        latest["concurrency"] = concurrency
+    _run(checked({**found.model_dump(), **latest}), yes)
 
 
 # fmt: off

@@ -179,7 +179,7 @@ class _Start:
         state = {
             **self._state,
             "items": progress.expected,
-            "limit": progress.allowed,
+            "max_samples": self._config.max_samples,
             "done": progress.done,
             "failed": progress.failed.total(),
             "in_flight": progress.in_flight,

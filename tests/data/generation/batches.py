@@ -64,9 +64,7 @@ def rows(name: str = "b") -> list[Any]:
 
 
 def prompts_done(name: str = "b") -> Counter[str]:
-    return Counter(
-        next(m["content"] for m in row["messages"] if m["role"] == "user") for row in rows(name)
-    )
+    return Counter(next(m["content"] for m in row["messages"] if m["role"] == "user") for row in rows(name))
 
 
 def seeds_asked(server: WireServer, since: int = 0) -> Counter[int]:
