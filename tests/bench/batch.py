@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,8 @@ class Run:
 def chat_server(delay: float = DELAY_SECONDS) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     words = [sys.executable, "-P", "-m", "tests.bench.chat_server", str(delay)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout and process.stdin
+        assert process.stdout
+        assert process.stdin
         try:
             yield process.stdout.readline().strip(), process
         finally:
@@ -77,7 +79,8 @@ def measured(words: list[str], items: int, **environment: str) -> Run:
         took = time.monotonic() - monotonic
         if process.returncode:
             raise SystemExit(f"{words[0]} ended with {process.returncode}: {said[-1000:]}")
-        assert server.stdin and server.stdout
+        assert server.stdin
+        assert server.stdout
         server.stdin.close()
         told = json.loads(server.stdout.readline())
     if told["requests"] != 2 * items:
@@ -98,7 +101,7 @@ def bare(input_: Path, items: int, in_flight: int) -> Run:
     return measured([*words, str(items), str(in_flight)], items)
 
 
-async def bare_loop(url: str, input_: str, items: int, in_flight: int) -> None:
+async def bare_loop(url: str, prompts: list[str], in_flight: int) -> None:
     """What a person would write in an hour."""
     import openai
 
@@ -121,8 +124,6 @@ async def bare_loop(url: str, input_: str, items: int, in_flight: int) -> None:
                     out, _ = await shell.communicate()
                     messages.append({"role": "tool", "content": out.decode(), "tool_call_id": call.id})
 
-    with Path(input_).open() as file:
-        prompts = [json.loads(line)["prompt"] for _, line in zip(range(items), file, strict=False)]
     await asyncio.gather(*(one(prompt) for prompt in prompts))
 
 
@@ -172,6 +173,8 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["bare"]:
-        asyncio.run(bare_loop(sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])))
+        with open(sys.argv[3]) as rows:
+            asked = [json.loads(line)["prompt"] for line in islice(rows, int(sys.argv[4]))]
+        asyncio.run(bare_loop(sys.argv[2], asked, int(sys.argv[5])))
     else:
         main()

@@ -18,6 +18,7 @@ from rl_cli.data.batch.items import Item
 from rl_cli.data.batch.ledger import Ledger
 from rl_cli.data.batch.samples import samples_to_ask
 from rl_cli.data.generation.evaluation import Evaluations
+from rl_cli.data.generation.item_log import about
 from rl_cli.data.generation.outcome import Outcome
 from rl_cli.data.generation.progress import Progress
 from rl_cli.data.generation.stopping import Stopping
@@ -128,7 +129,10 @@ class Leasing:
                 return  # held, or open
 
     async def _sample(self, item: Item, number: int) -> None:
-        outcome = await self._workers.run(item, number)
+        with about(item):
+            outcome = await self._workers.run(item, number)
+            if outcome.error:
+                log.warning("sample %s: %s: %s", outcome.key, outcome.reason, outcome.error)
         self._progress.heard()
         if outcome.state == "open":
             self._give_up(outcome)
@@ -170,7 +174,6 @@ class Leasing:
         )
         if outcome.error:
             entry["error"] = outcome.error
-            log.warning("%s failed: %s", outcome.key, outcome.error)
         if self._config.redact:
             masked = cast(Entry, redact(entry))
             if masked is not entry and masked["row"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from dataclasses import asdict
@@ -10,7 +11,15 @@ from hashlib import blake2b
 from typing import Any
 
 from environments import agent_loop
-from environments.agent_loop import Limits, LoopResult, StopReason
+from environments.agent_loop import (
+    CallRecord,
+    Limits,
+    LoopEvent,
+    LoopResult,
+    Stop,
+    StopReason,
+    ToolFinished,
+)
 from environments.policies.base import Bounds, FinishReason, PolicyError, Sampling, Usage
 from environments.tool_context import ToolContext
 from rl_cli.core.messages import Message, system
@@ -18,7 +27,6 @@ from rl_cli.data.batch.config import BatchConfig
 from rl_cli.data.batch.items import Item
 from rl_cli.data.batch.samples import row_key
 from rl_cli.data.generation import terminal_agent
-from rl_cli.data.generation.item_log import about
 from rl_cli.data.generation.outcome import Outcome
 from rl_cli.data.generation.provider import BatchPolicy, BatchSession
 from rl_cli.data.generation.sample_row import Asked, sample_row
@@ -57,11 +65,7 @@ class Sampler:
 
     async def run(self, item: Item, number: int) -> Outcome:
         """One sample, to its end. Raises CancelledError only, when it is cancelled."""
-        with about(item):
-            return await self._run(item, row_key(item, number))
-
-    async def _run(self, item: Item, key: str) -> Outcome:
-        earlier = Usage()
+        key, earlier = row_key(item, number), Usage()
         for attempt in range(1, SANDBOX_ATTEMPTS + 1):
             sample = _Sample(self, item, key, attempt, earlier)
             outcome = await sample.run()
@@ -91,6 +95,8 @@ class _Sample:
         self.attempt, self.earlier = attempt, earlier
         self.tally = Tally(sampler.meter)
         self.result: LoopResult | None = None
+        self.broken: CallRecord | None = None
+        """The call that found the sandbox broken."""
         self.toolsets = sampler.draws.of(item)
         self.sampling = _sampling(self.config, key)
         self.deadline = time.monotonic() + self.config.item_seconds
@@ -142,9 +148,9 @@ class _Sample:
             tools = self.sampler.schemas(self.toolsets)
             async with policy.open(self.key, tools, self.sampling, bounds=bounds) as self.session:
                 self.result = await self._loop(context)
-            broken = next((call for call in self.result.calls if call.error_type == "sandbox"), None)
-            if broken is not None:
-                return self._ended("failed", "sandbox", f"{broken.name}: {broken.result[:300]}")
+            if self.broken:
+                told = json.loads(self.broken.result)["error"]["message"]
+                return self._ended("failed", "sandbox", f"{self.broken.name}: {told}")
             return await self._judged(ctx, context)
         finally:
             if scorer and task:
@@ -152,14 +158,21 @@ class _Sample:
                     await scorer.env.teardown(task, ctx)
 
     async def _loop(self, context: CallContext) -> LoopResult:
+        """No more is asked once the sandbox is broken, or the agent has finished."""
         limits = Limits(self.config.max_turns, self.config.max_tokens, self.deadline)
-        if self.config.agent != "terminal":
-            return await agent_loop.run(self.session, self.sent, context, limits)
 
-        async def before_request(messages: list[Message]) -> agent_loop.Stop | None:
+        def on_event(event: LoopEvent) -> None:
+            if isinstance(event, ToolFinished) and event.record.error_type == "sandbox":
+                self.broken = self.broken or event.record
+
+        async def before_request(messages: list[Message]) -> Stop | None:
+            if self.broken:
+                return Stop(StopReason.ERROR)
             return terminal_agent.stop_of(context)
 
-        return await agent_loop.run(self.session, self.sent, context, limits, before_request=before_request)
+        return await agent_loop.run(
+            self.session, self.sent, context, limits, on_event=on_event, before_request=before_request
+        )
 
     async def _judged(self, ctx: ToolContext, context: CallContext) -> Outcome:
         result = self.result

@@ -69,7 +69,8 @@ def prompts_done(name: str = "b") -> Counter[str]:
 
 def seeds_asked(server: WireServer, since: int = 0) -> Counter[int]:
     """The seed of a sample, which tells it from all others -> how many conversations were begun with it."""
-    begun = (r for r in server.requests[since:] if r.body["messages"][-1]["role"] == "user")
+    whole = (r for r in server.requests[since:] if "messages" in r.body)  # a kill cuts some off
+    begun = (r for r in whole if r.body["messages"][-1]["role"] == "user")
     return Counter(request.body["seed"] for request in begun)
 
 

@@ -102,9 +102,8 @@ def _merged(name: str) -> dict[str, Any]:
     found = {}
     for line in batch_folder(name).trajectories.read_text().splitlines():
         row = json.loads(line)
-        names = {
-            call["id"]: str(n) for m in row["messages"] for n, call in enumerate(m.get("tool_calls", []))
-        }
+        calls = [call for message in row["messages"] for call in message.get("tool_calls", [])]
+        names = {call["id"]: str(number) for number, call in enumerate(calls)}
         text = json.dumps(row)
         for call_id, number in names.items():
             text = text.replace(call_id, number)
