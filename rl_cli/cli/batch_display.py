@@ -28,7 +28,7 @@ class BatchDisplay:
     def __init__(self, block: LiveBlock | None) -> None:
         self._block = block
         self._told_at = float("-inf")
-        self._last = ""
+        self._last = self._note = ""
         self._bad_rows = 0
         self._above: list[str] = []
 
@@ -36,8 +36,8 @@ class BatchDisplay:
         if self._block is not None:
             self._block.paint(block_of(progress), self._above)
             self._above = []
-        elif time.monotonic() - self._told_at >= LINE_SECONDS:
-            self._told_at = time.monotonic()
+        elif time.monotonic() - self._told_at >= LINE_SECONDS or progress.note != self._note:
+            self._told_at, self._note = time.monotonic(), progress.note
             self.flush(progress)
 
     def flush(self, progress: Progress) -> None:

@@ -116,6 +116,7 @@ class _Start:
     async def run(self, wanted: Iterator[Item]) -> Ended:
         config, progress = self._config, self._progress
         stopping = self._stopping or Stopping()
+        stopping.on_first = self._say_that_it_ends
         if self._stopping is None:
             stopping.listen()
         ledger = Ledger(self._folder.ledger, accepts(config), config.concurrency)
@@ -163,6 +164,10 @@ class _Start:
         with suppress(OSError, RlCliError):
             self._write_state()
         return error
+
+    def _say_that_it_ends(self) -> None:
+        self._progress.note = "what is in flight comes to its end; Ctrl-C again stops it at once"
+        self._on_progress(self._progress)
 
     async def _keep_telling(self) -> None:
         while True:

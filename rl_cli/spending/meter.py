@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from environments.policies.base import BudgetExhausted, PolicyError, Usage
 from rl_cli.core.errors import RlCliError
@@ -66,7 +66,7 @@ class SessionMeter:
         base_url: str | None = None,
         on_warning: Callable[[str], None] | None = None,
         run_id: str | None = None,
-    ) -> SessionMeter:
+    ) -> Self:
         """The meter that the settings ask for.
 
         Args:

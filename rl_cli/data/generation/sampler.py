@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -22,7 +22,8 @@ from environments.agent_loop import (
 )
 from environments.policies.base import Bounds, FinishReason, PolicyError, Sampling, Usage
 from environments.tool_context import ToolContext
-from rl_cli.core.messages import Message, system
+from rl_cli.core.errors import BadUsage
+from rl_cli.core.messages import Message, assistant, system
 from rl_cli.data.batch.config import BatchConfig
 from rl_cli.data.batch.items import Item
 from rl_cli.data.batch.samples import row_key
@@ -101,9 +102,8 @@ class _Sample:
         self.sampling = _sampling(self.config, key)
         self.deadline = time.monotonic() + self.config.item_seconds
         ephemeral = self.config.system_prompt
-        stored: list[Message] = [*self.config.prefill, *item.messages]  # type: ignore[list-item]
-        self.stored = stored
-        self.sent = _with_system(ephemeral, stored) if ephemeral else stored
+        self.stored = _prefilled(self.config.prefill, item.messages)
+        self.sent = _with_system(ephemeral, self.stored) if ephemeral else self.stored
 
     async def run(self) -> Outcome:
         try:
@@ -116,6 +116,8 @@ class _Sample:
                 return await self._in(ctx)
             finally:
                 await _clean_up(ctx)
+        except BadUsage as error:  # the row asks for a toolset that cannot be offered here
+            return self._ended("failed", "toolsets", _told(error))
         except (SandboxError, ToolError) as error:
             return self._ended("failed", "sandbox", _told(error))
         except PolicyError as error:  # the policy cannot even open a conversation
@@ -193,8 +195,11 @@ class _Sample:
         if self.config.agent == "terminal":
             answer = terminal_agent.answer_of(context, result.messages)
         if self.sampler.scorer:
+            judged = result
+            if answer is not None:  # where an environment looks for it
+                judged = replace(result, messages=[*result.messages, assistant(answer)])
             try:
-                score = await self.sampler.scorer.score(self.sampler.scorer.task(self.item), result, ctx)
+                score = await self.sampler.scorer.score(self.sampler.scorer.task(self.item), judged, ctx)
             except Exception as error:  # the answer is paid for, and kept without a score
                 log.warning("%s: not scored: %s", self.key, _told(error))
                 marks.add("unscored")
@@ -242,6 +247,12 @@ def _sampling(config: BatchConfig, key: str) -> Sampling:
         seed=int.from_bytes(digest) >> 1,
         reasoning_effort=config.reasoning_effort,
     )
+
+
+def _prefilled(prefill: list[Any], messages: list[Message]) -> list[Message]:
+    """A conversation with others before it; its own system message stays the first."""
+    own = messages[:1] if prefill and messages[0]["role"] == "system" else []
+    return [*own, *prefill, *messages[len(own) :]]
 
 
 def _with_system(text: str, messages: list[Message]) -> list[Message]:

@@ -31,7 +31,7 @@ SIZES = [
 def test_a_plain_batch(tmp_path: Path, home: Path, size: int) -> None:
     prompts = [f"p{n}" for n in range(300 if size > 1 else 60)]
     input_ = write_prompts(tmp_path / "in.jsonl", prompts)
-    report = killed_again_and_again(input_, home, 4 * size, len(prompts) // (2 * size) + 10, 1)
+    report = killed_again_and_again(input_, home, 4 * size, 60 if size > 1 else 45, 1)
     print(f"\n{report.kills} kills, with {report.ended_at} samples ended by then")
     assert report.repeated == 0
     whole(Counter(prompts))
