@@ -55,7 +55,7 @@ def merge(
         print_json(statistics)
     else:
         print_summary(statistics)
-    warn(statistics)
+    warn(statistics, running=folder.state().get("state") == "running")
     list_missing(statistics)
     if statistics["pending"]:
         raise WorkFailed(

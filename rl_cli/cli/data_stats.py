@@ -10,7 +10,10 @@ from rl_cli.cli.app import JsonOption
 from rl_cli.cli.output import print_fields, print_json, print_table, say
 
 NameArgument = Annotated[str, typer.Argument(help="The batch.", show_default=False)]
-SHOWN = ("name", "state", "reason", "items", "done", "failed", "pending", "merged", "discarded", "marks")
+SHOWN = (
+    *("name", "state", "reason", "items", "expected", "done", "failed", "pending"),
+    *("merged", "discarded", "marks"),
+)
 SHOWN_LISTED = 10
 """Missing samples that are listed for a person."""
 
@@ -25,7 +28,7 @@ def stats(name: NameArgument, json_: JsonOption = False) -> None:
         print_json(found)
     else:
         print_summary(found)
-    warn(found)
+    warn(found, running=found["state"] == "running")
     if found["state"] == "finished":
         list_missing(found)
 
@@ -47,12 +50,12 @@ def print_summary(found: dict[str, Any]) -> None:
         )
 
 
-def warn(found: dict[str, Any]) -> None:
+def warn(found: dict[str, Any], running: bool) -> None:
     """What a person should look at, on stderr."""
     damage = found["damage"]
     if damage["lines"]:
         say(f"warning: {damage['lines']} damaged lines of the ledger were passed over", error=True)
-    if damage["unfinished"] and found.get("state") != "running":
+    if damage["unfinished"] and not running:
         say(f"warning: the ledger ends with {damage['unfinished']} bytes of an unfinished line", error=True)
     if found["problem"]:
         say(f"warning: what is missing cannot be told: {found['problem']}", error=True)

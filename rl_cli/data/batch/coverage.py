@@ -23,6 +23,8 @@ class Coverage:
 
     items: int | None = None
     """That the input asks; None: it cannot be read, and nobody has counted."""
+    expected: int | None = None
+    """Samples that it asks for: those that ended, and those that are lacking."""
     pending: int | None = None
     """Samples that are lacking, of a target as many as at least."""
     missing: list[dict[str, str]] = field(default_factory=list)
@@ -65,6 +67,7 @@ def coverage(folder: BatchFolder, config: BatchConfig, index: Index) -> Coverage
     except RlCliError as error:
         items = state.get("items")
         return Coverage(items if isinstance(items, int) else None, problem=str(error))
+    found.expected = known + (found.pending or 0)
     found.not_in_input = sum(index.counts()) - known
     return found
 

@@ -11,6 +11,7 @@ import asyncio
 import errno
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -21,6 +22,8 @@ from rl_cli.data.batch.entries import Damage, Entry, parse_entry, read_entries
 from rl_cli.data.batch.index import Index
 from rl_cli.data.rows import Row
 
+Waiting = tuple[bytes, Entry, asyncio.Future[None]]
+"""A line, what it holds, and who waits for it."""
 RESERVE_EACH = 64 * 1024
 """Bytes set aside for each sample in flight."""
 MOST_RESERVE = 16 * 2**20
@@ -48,7 +51,7 @@ class Ledger:
         self.full = False
         """The disk is full, and what is being asked now goes into the reserve."""
         self._reserve = path.with_name(".reserve")
-        self._waiting: list[tuple[bytes, Entry, asyncio.Future[None]]] = []
+        self._waiting: deque[Waiting] = deque()
         self._flushing: asyncio.Task[None] | None = None
         self._lock = threading.Lock()
         try:
@@ -106,9 +109,9 @@ class Ledger:
                 else:
                     written.set_exception(explain_os_error(error, self.path))
 
-    def _write_waiting(self) -> list[tuple[tuple[bytes, Entry, asyncio.Future[None]], OSError | None]]:
+    def _write_waiting(self) -> list[tuple[Waiting, OSError | None]]:
         with self._lock:
-            taken, self._waiting = self._waiting, []
+            taken = [self._waiting.popleft() for _ in range(len(self._waiting))]
             if taken and (error := self._write(b"".join(line for line, _, _ in taken))) is not None:
                 if len(taken) == 1:
                     return [(taken[0], error)]
@@ -125,16 +128,26 @@ class Ledger:
         return error
 
     def _try(self, data: bytes) -> OSError | None:
+        if self._descriptor < 0:
+            return OSError(errno.EBADF, "the ledger is closed")
         try:
             view = memoryview(data)
             while view:
                 view = view[os.write(self._descriptor, view) :]
             os.fsync(self._descriptor)
         except OSError as error:
-            os.ftruncate(self._descriptor, self._size)
+            self._cut_back()
             return error
         self._size += len(data)
         return None
+
+    def _cut_back(self) -> None:
+        """Takes out what was written of lines that are not whole; closes the ledger where that fails."""
+        try:
+            os.ftruncate(self._descriptor, self._size)
+        except OSError:  # the next line would be glued to them
+            os.close(self._descriptor)
+            self._descriptor = -1
 
     def _set_aside(self, size: int) -> None:
         """Bytes that no file system leaves out as a hole or packs."""

@@ -27,8 +27,5 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except OSError as error:
-        error.filename = error.filename or str(path)
-        raise
     finally:
         temporary.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from rl_cli.core.errors import BadUsage, WorkFailed
 from rl_cli.data.batch.inputs import rows
+from rl_cli.data.batch.inputs_arrow import dataset_rows
 from rl_cli.data.batch.inputs_text import LONGEST
 from tests.data.batch.kit import read_items, write_input
 from tests.readme_map import ROOT
@@ -68,6 +69,15 @@ def test_every_form_of_the_same_rows_gives_the_same_items(tmp_path: Path):
     for each in found:
         assert [vars(item) | {"where": ""} for item in each] == [vars(i) | {"where": ""} for i in expected]
     assert [item.where for item in found[-1]] == ["row 1", "row 2", "row 3", "row 4"]
+
+
+def test_a_dataset_is_streamed_as_from_the_hub(tmp_path: Path):
+    pytest.importorskip("datasets")
+    write_input(tmp_path / "train.jsonl", [{"prompt": "a", "n": None}, {"prompt": "b", "n": 2}])
+    found = list(dataset_rows(str(tmp_path), None, "train"))
+    assert found == [("row 1", {"prompt": "a"}), ("row 2", {"prompt": "b", "n": 2})]
+    with pytest.raises(WorkFailed, match="ValueError: Bad split"):
+        list(dataset_rows(str(tmp_path), None, "test"))
 
 
 def test_a_saved_dataset_is_read_and_a_hub_out_of_reach_is_told(tmp_path: Path):

@@ -128,13 +128,20 @@ def test_entries_that_wait_together_are_written_together_and_none_is_lost_to_a_c
         for task in tasks[200:]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for first in range(0, 350, 7):
+            some = (failed(f"{HASHES[2]}-{number}-0") for number in range(first, first + 7))
+            await asyncio.gather(*(ledger.append(entry) for entry in some))
         unheard = asyncio.create_task(ledger.append(done(f"{HASHES[1]}-0-0")))
         await asyncio.sleep(0)
         unheard.cancel()
         ledger.close()
 
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
     asyncio.run(write())
-    assert sorted(keys_of(tmp_path / "ledger.jsonl")) == sorted([*keys, f"{HASHES[1]}-0-0"])
+    sys.setswitchinterval(interval)
+    more = [f"{HASHES[2]}-{number}-0" for number in range(350)]
+    assert sorted(keys_of(tmp_path / "ledger.jsonl")) == sorted([*keys, *more, f"{HASHES[1]}-0-0"])
     assert not (tmp_path / ".reserve").exists()
 
 

@@ -20,6 +20,7 @@ from rl_cli.data.batch.filters import DROPPABLE, Filters
 from rl_cli.data.batch.folder import BatchFolder
 from rl_cli.data.batch.merge import merge
 from rl_cli.data.batch.summary import summary
+from tests.components import mounts
 from tests.data.batch.kit import append, begun, done, failed, lines, read_items, write_input
 from tests.e2e.cli import rl_cli
 from tests.readme_map import ROOT
@@ -84,7 +85,7 @@ def test_the_parts_are_all_keys_and_the_order_of_the_ledger_means_nothing(
         assert found["merged"] + sum(found["discarded"].values()) == found["done"]
         assert found["done"] + sum(found["failed"].values()) == len(entries)
         if "target" not in settings:
-            assert found["pending"] + len(entries) == 15
+            assert found["pending"] + len(entries) == found["expected"] == 15
         assert all(row["discarded"] for row in lines(folder.discarded))
         before = [sorted(map(json.dumps, lines(file))) for file in files]
         content = folder.ledger.read_bytes().splitlines(keepends=True)
@@ -167,7 +168,7 @@ def test_bat_13_lines_that_are_gone_are_counted_and_named(tmp_path: Path, home: 
     told = rl_cli("data", "merge", "batch", "--json")
     assert told.code == 1
     [found] = told.rows()
-    assert (found["items"], found["done"], found["merged"], found["pending"]) == (10, 7, 7, 3)
+    assert (found["expected"], found["done"], found["merged"], found["pending"]) == (10, 7, 7, 3)
     assert [lacking["prompt"] for lacking in found["missing"]] == ["question 2", "question 5", "question 9"]
     assert [lacking["where"] for lacking in found["missing"]] == ["line 3", "line 6", "line 10"]
     assert "error: 3 samples are missing (ask them: rl-cli data resume batch)" in told.err
@@ -235,3 +236,38 @@ def test_a_killed_merge_leaves_whole_files_and_the_next_one_clears_up(tmp_path: 
         assert json.loads(folder.statistics.read_text())["merged"] == 10
     merge(folder, Filters())
     assert list(folder.path.glob(".*.tmp")) == []
+
+
+FULL = """
+import os, sys
+from pathlib import Path
+home = Path(sys.argv[1])
+os.environ["RL_CLI_HOME"] = str(home)
+from rl_cli.cli.main import run
+from tests.data.batch.kit import append, begun, done, read_items, write_input
+folder, config = begun(write_input(home / "in.jsonl", ["a", "b", "c"]))
+keys = [item.key + "-0" for item in read_items(config.input)]
+append(folder, [done(keys[0])])
+print(run(["data", "merge", "batch", "--json"]))
+append(folder, [done(key, text="x" * 200_000) for key in keys[1:]])
+(home / "fill").write_bytes(bytes(300_000))
+before = {path: path.read_bytes() for path in folder.path.iterdir()}
+print(run(["data", "merge", "batch"]))
+print({path: path.read_bytes() for path in folder.path.iterdir()} == before)
+(home / "fill").unlink()
+print(run(["data", "merge", "batch"]))
+"""
+
+
+def test_a_merge_on_a_full_disk_leaves_the_files_of_the_last_one(tmp_path: Path):
+    mounts()
+    small = tmp_path / "small"
+    small.mkdir()
+    shell = 'mount -t tmpfs -o size=1m tmpfs "$1" && exec "$2" -c "$3" "$1"'
+    argv = ["unshare", "-m", "sh", "-c", shell, "sh", str(small), sys.executable, FULL]
+    ended = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert [line for line in ended.stdout.splitlines() if len(line) < 6] == ["1", "1", "True", "0"], (
+        ended.stderr
+    )
+    full = f"the disk is full: cannot write {small}/batches/batch"
+    assert ended.stderr.splitlines()[-1] == f"error: {full} (free some space and try again)"
