@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rl_cli.cli.app import group
+from rl_cli.cli.data_generate import generate, resume
 from rl_cli.cli.data_merge import merge
 from rl_cli.cli.data_stats import stats
 from rl_cli.cli.distributions import distributions
@@ -23,6 +24,8 @@ CONVERSATIONS = ("conversations", "system_messages", "tool_stats", "reasoning", 
 
 app = group("Make training data, and convert conversations to it and back.")
 app.command("distributions")(distributions)
+app.command("generate")(generate)
+app.command("resume")(resume)
 app.command("merge")(merge)
 app.command("stats")(stats)
 
