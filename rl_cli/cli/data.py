@@ -1,4 +1,4 @@
-"""`rl-cli data convert|distributions`: conversations to training data; what items are offered."""
+"""`rl-cli data`: conversations made, converted, cleaned, shown and exported as training data."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from rl_cli.cli.app import group
+from rl_cli.cli.data_dedupe import dedupe_command
+from rl_cli.cli.data_export import export_command
+from rl_cli.cli.data_redact import redact_command
 from rl_cli.cli.distributions import distributions
 from rl_cli.cli.jsonl import convert_lines
 from rl_cli.cli.output import say
@@ -20,6 +23,9 @@ CONVERSATIONS = ("conversations", "system_messages", "tool_stats", "reasoning", 
 """The fields of a line in each of the two forms; others stand beside them."""
 
 app = group("Make training data, and convert conversations to it and back.")
+app.command("export")(export_command)
+app.command("redact")(redact_command)
+app.command("dedupe")(dedupe_command)
 app.command("distributions")(distributions)
 
 
