@@ -11,8 +11,8 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from rl_cli.core.json_text import to_json
 from rl_cli.data.errors import Unconvertible
+from rl_cli.data.export.loadable_json import loadable_json
 
 if TYPE_CHECKING:
     import pyarrow
@@ -106,11 +106,11 @@ def _value(name: str, value: Any, kind: Kind) -> Any:
     if value is None:
         return None
     if kind == "json":
-        return _loadable_json(name, value)
+        return loadable_json(value)
     if kind in ("jsons", "texts", "turns") and not isinstance(value, list):
         raise Unconvertible(f"'{name}' is no list")
     if kind == "jsons":
-        return [_loadable_json(name, each) for each in value]
+        return [loadable_json(each) for each in value]
     if kind == "texts" and not all(isinstance(each, str) for each in value):
         raise Unconvertible(f"'{name}' is no list of texts")
     if kind == "text" and not isinstance(value, str):
@@ -132,18 +132,3 @@ def _number(name: str, value: Any) -> float:
     if not math.isfinite(number):
         raise Unconvertible(f"'{name}' is no finite number")
     return number
-
-
-def _loadable_json(name: str, value: Any) -> str:
-    """JSON text that loaders read: theirs stop at whole numbers of 64 bits."""
-    if _has_large_number(value):
-        raise Unconvertible(f"'{name}' holds a whole number of more than 64 bits, which loaders refuse")
-    return to_json(value)
-
-
-def _has_large_number(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(map(_has_large_number, value.values()))
-    if isinstance(value, list):
-        return any(map(_has_large_number, value))
-    return isinstance(value, int) and not -(2**63) <= value < 2**64
