@@ -12,6 +12,8 @@ from rl_cli.cli.app import group
 from rl_cli.cli.data_dedupe import dedupe_command
 from rl_cli.cli.data_export import export_command
 from rl_cli.cli.data_redact import redact_command
+from rl_cli.cli.data_sessions import export_sessions_command
+from rl_cli.cli.data_show import show_command
 from rl_cli.cli.distributions import distributions
 from rl_cli.cli.jsonl import convert_lines
 from rl_cli.cli.output import say
@@ -26,6 +28,8 @@ app = group("Make training data, and convert conversations to it and back.")
 app.command("export")(export_command)
 app.command("redact")(redact_command)
 app.command("dedupe")(dedupe_command)
+app.command("show")(show_command)
+app.command("export-sessions")(export_sessions_command)
 app.command("distributions")(distributions)
 
 
