@@ -22,9 +22,9 @@ def dedupe_command(
         typer.Option(
             "--near",
             min=0.1,
-            max=1,
+            max=0.99,
             metavar="SHARE",
-            help="Leave out rows too that have this share of their text in common with an earlier one (0.85).",
+            help="Leave out rows too that share so much of their text with an earlier one, such as 0.85.",
             show_default=False,
         ),
     ] = None,

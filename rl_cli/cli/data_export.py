@@ -60,10 +60,10 @@ def export_command(
 ) -> None:
     """Export rows for training: TRL, ShareGPT, Parquet, a Hugging Face data set, ATIF.
 
-    trl: messages and tools, arguments as objects. sharegpt: from/value turns. parquet: the canonical rows, one
-    file. hf: the same, a folder for datasets.load_dataset. atif: Harbor's trajectories. Secrets are masked and
-    counted. A row that the format cannot say is left out and counted; a line that is no row is reported with
-    its number, and the exit code is then 1. The output is there whole or not at all.
+    trl: messages and tools, arguments as objects. sharegpt: from/value turns. parquet: the canonical rows,
+    one file. hf: the same, a folder for datasets.load_dataset. atif: Harbor's trajectories. Secrets are
+    masked and counted. A row that the format cannot say is left out and counted; a line that is no row is
+    reported with its number, and the exit code is then 1. The output is there whole or not at all.
     """
     from rl_cli.data.export.exporting import export
     from rl_cli.data.export.source import find_source

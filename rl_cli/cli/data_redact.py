@@ -22,9 +22,12 @@ def redact_command(
     input_: Annotated[
         str | None, typer.Option("--input", "-i", metavar="FILE|NAME", help="A JSONL file, or a batch.")
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file with the masked rows.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file with the masked rows.")
+    ] = None,
     check: Annotated[
-        str | None, typer.Option("--check", metavar="FILE|NAME", help="Only look: exit code 1 if there are any.")
+        str | None,
+        typer.Option("--check", metavar="FILE|NAME", help="Only look: exit code 1 if there are any."),
     ] = None,
     pii: PiiOption = None,
     force: ForceOption = False,
@@ -32,8 +35,8 @@ def redact_command(
 ) -> None:
     """Mask secrets in the rows of a JSONL file, or find them with --check.
 
-    Looks into every field of every line, whatever its form. --check tells the places (line, field, characters),
-    never what stands there. Personal data is looked for where --pii names its kinds.
+    Looks into every field of every line, whatever its form. --check tells the places (line, field,
+    characters), never what stands there. Personal data is looked for where --pii names its kinds.
     """
     if check is not None:
         if input_ is not None or output is not None:
@@ -93,6 +96,7 @@ def _check(given: str, pii: str | None, as_json: bool) -> None:
     fail_for(bad["lines"])
     if counts:
         raise WorkFailed(
-            f"{source.name} holds {counted(counts)}", "rl-cli data redact --input FILE --output FILE masks them"
+            f"{source.name} holds {counted(counts)}",
+            "rl-cli data redact --input FILE --output FILE masks them",
         )
     say(f"{rows} rows, nothing found", error=True)

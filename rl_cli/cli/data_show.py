@@ -24,7 +24,8 @@ MOST_IN_A_PAGE = 1000
 def show_command(
     source: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A batch, or a JSONL file.")],
     row: Annotated[
-        str | None, typer.Option("--row", metavar="N|KEY", help="Only this one: its number, or its key's beginning.")
+        str | None,
+        typer.Option("--row", metavar="N|KEY", help="Only this one: its number, or its key's beginning."),
     ] = None,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="At most so many.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Show calls and results whole, not folded.")] = False,
@@ -59,7 +60,9 @@ def show_command(
     fail_for(len(bad))
 
 
-def _chosen(rows: Iterator[tuple[int, dict[str, Any]]], wanted: str | None) -> Iterator[tuple[int, dict[str, Any]]]:
+def _chosen(
+    rows: Iterator[tuple[int, dict[str, Any]]], wanted: str | None
+) -> Iterator[tuple[int, dict[str, Any]]]:
     found = False
     for number, each in rows:
         key = str(each.get("key") or "")

@@ -12,7 +12,10 @@ from rl_cli.core.messages import assistant, system, tool_call, tool_result, user
 def schema(name: str, **properties: Any) -> dict[str, Any]:
     """A tool's schema in OpenAI's form."""
     parameters = {"type": "object", "properties": properties}
-    return {"type": "function", "function": {"name": name, "description": f"{name}.", "parameters": parameters}}
+    return {
+        "type": "function",
+        "function": {"name": name, "description": f"{name}.", "parameters": parameters},
+    }
 
 
 SEARCH = schema("search", city={"type": "string"}, depth={"type": "integer", "enum": [1, 2]})
@@ -46,7 +49,9 @@ def plain(number: int, **fields: Any) -> dict[str, Any]:
     return row(number, [user(f"Question {number}?"), assistant(f"Answer {number}.")], [], **fields)
 
 
-def calling(number: int, tool: dict[str, Any], arguments: str, result: str = "ok", **fields: Any) -> dict[str, Any]:
+def calling(
+    number: int, tool: dict[str, Any], arguments: str, result: str = "ok", **fields: Any
+) -> dict[str, Any]:
     """One call with thinking before it, its result, an answer."""
     name = tool["function"]["name"]
     call = tool_call(f"call_{number}", name, arguments)

@@ -1,7 +1,7 @@
 """Rows as trajectories of ATIF, Harbor's Agent Trajectory Interchange Format, version 1.7.
 
-Spec: https://www.harborframework.com/docs/agents/trajectory-format. A step is what a person, the system or the
-agent said; results are the observation of the step whose calls they answer.
+Spec: https://harborframework.com/docs/trajectory-format. A step is what a person, the system or the agent
+said; results are the observation of the step whose calls they answer.
 """
 
 from __future__ import annotations

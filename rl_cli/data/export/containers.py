@@ -1,4 +1,4 @@
-"""What holds an export's rows: lines of JSON, a Parquet file, a folder of Parquet files, a folder of JSON files.
+"""What holds an export's rows: lines of JSON, a Parquet file, a folder of such or of JSON files.
 
 Each takes rows one at a time and keeps no more than one group of them in memory.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet
 
 GROUP_ROWS = 1000
-GROUP_CHARACTERS = 16 * 2**20
+GROUP_CHARACTERS = 8 * 2**20
 """Of JSON text; whichever comes first ends a row group."""
 SHARD_BYTES = 500 * 10**6
 """A folder's next file begins after so much."""

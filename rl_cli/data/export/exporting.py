@@ -56,7 +56,9 @@ class Report:
     """`secret`, or a kind of personal data -> how often."""
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: dict(value) if isinstance(value, Counter) else value for name, value in vars(self).items()}
+        return {
+            name: dict(value) if isinstance(value, Counter) else value for name, value in vars(self).items()
+        }
 
 
 def export(

@@ -1,8 +1,8 @@
 """JSON text that `datasets` reads as the value that was written.
 
-It decodes columns of type Json with pandas' ujson, which makes a fraction by multiplying with a power of ten: 0.7
-comes back as 0.7000000000000001, and so do most floats. Another spelling of the same number (7e-1, 70e-2, ...) is
-read right by it and by every other parser. Whole numbers of more than 64 bits it refuses.
+It decodes columns of type Json with pandas' ujson, which makes a fraction by multiplying with a power of
+ten: 0.7 comes back as 0.7000000000000001, and so do most floats. Another spelling of the same number, such as
+70e-2, is read right by it, as by every other parser. Whole numbers of more than 64 bits it refuses.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from rl_cli.core.errors import BadUsage
@@ -72,8 +73,10 @@ def _publish(temporary: Path, target: Path) -> None:
 def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        with suppress(OSError if path.is_dir() else ()):  # some file systems cannot sync a folder
-            os.fsync(descriptor)
+        os.fsync(descriptor)
+    except OSError as error:  # some file systems cannot sync a folder
+        if not path.is_dir() or error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
     finally:
         os.close(descriptor)
 

@@ -1,7 +1,7 @@
 """The assistant's own conversations as canonical rows.
 
-A session's file tells no tokens, prices or offered tools: usage is zero with the mark `usage_unknown`, and the tools
-are those that the assistant has today, and whatever else was called.
+A session's file tells no tokens, prices or offered tools: usage is zero with the mark `usage_unknown`, and the
+tools are those that the assistant has today, with what else was called.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ def session_row(path: Path, toolsets: tuple[str, ...]) -> Row:
             history.apply(event)
     said = history.messages()
     if not any(message["role"] == "assistant" for message in said):
-        raise BadUsage(f"nothing was answered in session {path.stem}", "rl-cli sessions list shows the others")
+        raise BadUsage(
+            f"nothing was answered in session {path.stem}", "rl-cli sessions list shows the others"
+        )
     told: list[Message] = [system(history.system), *said] if history.system else said
     conversation = canonical(told)
     messages = conversation.messages

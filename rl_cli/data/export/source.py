@@ -37,7 +37,7 @@ class Source:
     def rows(self, on_bad: OnBadLine) -> Iterator[dict[str, Any]]:
         """The rows in the file's order, messages and tools in canonical form, in constant memory.
 
-        A row of the from/value form is taken too. A line that is no row goes to `on_bad`, and reading goes on.
+        A row of the from/value form is taken too. A line that is no row goes to `on_bad`; reading goes on.
 
         Raises:
             RlCliError: The file cannot be read.
@@ -100,7 +100,11 @@ def canonical_row(row: dict[str, Any]) -> dict[str, Any]:
         tools, messages = from_conversations(row["conversations"], row.get("system_messages"))
         others = {k: v for k, v in row.items() if k not in ("conversations", "system_messages")}
         return {**others, "messages": messages, "tools": tools}
-    return {**row, "messages": canonical(row.get("messages")).messages, "tools": tool_schemas(row.get("tools"))}
+    return {
+        **row,
+        "messages": canonical(row.get("messages")).messages,
+        "tools": tool_schemas(row.get("tools")),
+    }
 
 
 def _numbered(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:

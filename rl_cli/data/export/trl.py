@@ -1,8 +1,8 @@
 """Rows as TRL's conversational examples: messages with the tools that were offered.
 
-Checked with TRL 1.16 and the chat templates that it ships. A call's arguments are an object, because templates
-write a text as a quoted text. What an assistant thought is `reasoning_content`, the name that most templates
-read; others leave it out.
+Checked with TRL 1.16 and the chat templates that it ships. A call's arguments are an object, because
+templates write a text as a quoted text. What an assistant thought is `reasoning_content`, the name that most
+templates read; others leave it out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rows that say what an earlier row said, exactly or nearly.
 
-A row is compared by its messages without the ids of calls. Near ones are found by MinHash over word shingles with
-locality-sensitive hashing (datasketch; https://en.wikipedia.org/wiki/MinHash), and then held to the threshold.
-Memory: 100 bytes a row for exact ones, about 5 KB a row for near ones.
+A row is compared by its messages without the ids of calls. Near ones are found by MinHash over word shingles
+with locality-sensitive hashing (datasketch; https://en.wikipedia.org/wiki/MinHash), and then held to the
+threshold. Memory: about 100 bytes a row for exact ones, 20 KB a row for near ones.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ NEAR = 0.85
 """The usual threshold."""
 PERMUTATIONS = 128
 """The similarity is estimated to within about 1 / sqrt(PERMUTATIONS)."""
+FINEST = 0.9
+"""The index cannot tell higher thresholds apart."""
 _WORDS = re.compile(r"[\u2e80-\uffdc]|[^\W\u2e80-\uffdc]+|[^\w\s]")
 """A word, a sign, or a character of a script that is written without blanks."""
 
@@ -68,7 +70,9 @@ class _Near:
         from datasketch import MinHashLSH
 
         self._threshold = threshold
-        self._index = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS)
+        # What it finds is held to the threshold below, so that it should rather find too much.
+        least = min(threshold, FINEST)
+        self._index = MinHashLSH(threshold=least, num_perm=PERMUTATIONS, weights=(0.1, 0.9))
         self._hashes: list[MinHash] = []
 
     def add(self, messages: Sequence[Message]) -> bool:
@@ -90,7 +94,10 @@ def _content(messages: Sequence[Message]) -> bytes:
             message["role"],
             message["content"] or "",
             message.get("reasoning", ""),
-            [(call["function"]["name"], call["function"]["arguments"]) for call in message.get("tool_calls", ())],
+            [
+                (call["function"]["name"], call["function"]["arguments"])
+                for call in message.get("tool_calls", ())
+            ],
             message.get("name", ""),
         )
         for message in messages

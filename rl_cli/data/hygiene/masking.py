@@ -63,7 +63,8 @@ class Masker:
         masked = "".join([*parts, text[at:]])
         value = _json_of(text)
         if value is not None and _json_of(masked) is None:  # a number of it was masked
-            return to_json(self._value(value))
+            text = to_json(self._value(value))
+            return self._text(text, found) if (found := pii_in(text, self._pii)) else text
         self.counts.update(kind for _, _, kind in found)
         return masked
 

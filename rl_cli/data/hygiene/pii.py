@@ -1,17 +1,17 @@
 """Personal data in text, found by form: addresses, numbers of phones, cards and accounts, hosts.
 
-Found are `email`; `phone` (with a + and a country code, or in North American groups of 3-3-4); `card` (numbers of
-the large brands whose Luhn digit is right, https://en.wikipedia.org/wiki/Luhn_algorithm); `iban` (right by its
-check digits, ISO 13616); `ip` (public addresses of versions 4 and 6: private ones point to nobody).
-Not covered: names, postal addresses, dates of birth, national ids, phone numbers without a country code of other
-forms, and what is spelt out ("at", "dot"). A version number of four parts reads as an address.
+Found are `email`; `phone` (with a + and a country code, or in North American groups of 3-3-4); `card` (numbers
+of the large brands whose Luhn digit is right, https://en.wikipedia.org/wiki/Luhn_algorithm); `iban` (right by
+its check digits, ISO 13616); `ip` (public addresses of versions 4 and 6: private ones point to nobody).
+Not covered: names, postal addresses, dates of birth, national ids, phone numbers without a country code in
+other forms, and what is spelt out ("at", "dot"). A version number of four parts reads as an address.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple, get_args
 
 PiiKind = Literal["email", "phone", "card", "iban", "ip"]
@@ -27,16 +27,10 @@ class Found(NamedTuple):
 
 
 def pii_in(text: str, kinds: Iterable[PiiKind]) -> list[Found]:
-    """Personal data of these kinds, in order, without overlap: of two that overlap, the one that begins first."""
+    """Personal data of these kinds, in order, without overlap: of two, the one that begins first stays."""
     if not any(c in text for c in "@+.:") and not any(c.isdigit() for c in text):
         return []
-    found = [
-        Found(*match.span(), kind)
-        for kind in KINDS
-        if kind in kinds
-        for match in _PATTERNS[kind].finditer(text)
-        if _RIGHT[kind](match[0])
-    ]
+    found = [one for kind in KINDS if kind in kinds for one in _of_kind(text, kind)]
     apart: list[Found] = []
     for one in sorted(found, key=lambda one: (one.first, -one.end)):
         if not apart or one.first >= apart[-1].end:
@@ -44,6 +38,23 @@ def pii_in(text: str, kinds: Iterable[PiiKind]) -> list[Found]:
     return apart
 
 
+def _of_kind(text: str, kind: PiiKind) -> Iterator[Found]:
+    pattern, is_right = _PATTERNS[kind], _RIGHT[kind]
+    at = 0
+    while match := pattern.search(text, at):
+        first, at = match.start(), match.start() + 1
+        ends = [
+            match.end(),
+            *(gap.start() for gap in reversed(list(_GAP.finditer(text, first, match.end())))),
+        ]
+        for end in ends:  # what follows a number may look like more of it
+            if is_right(text[first:end]):
+                yield Found(first, end, kind)
+                at = end
+                break
+
+
+_GAP = re.compile("[ -]")
 _START = r"(?:(?<![\w.+-])|(?<=\\[nrtbf]))"
 """Where no word is gone on with, or after an escape in JSON."""
 _PATTERNS: dict[str, re.Pattern[str]] = {
@@ -54,7 +65,7 @@ _PATTERNS: dict[str, re.Pattern[str]] = {
     ),
     "phone": re.compile(
         rf"{_START}"
-        r"(?:\+[1-9]\d{0,2}(?:[ .-]?\(?\d{1,4}\)?){2,5}(?!\w)"
+        r"(?:\+[1-9]\d{0,2}(?:[ .-]?(?:\(\d{1,4}\)|\d{1,4})){2,5}(?!\w)"
         r"|(?:1[ .-])?(?:\([2-9]\d\d\) ?|[2-9]\d\d[-. ])[2-9]\d\d[-. ]\d{4}(?![-.]?\d|\w))"
     ),
     "card": re.compile(rf"{_START}[2-6](?:[ -]?\d){{12,18}}(?![.-]?\d|\w)"),
@@ -85,7 +96,10 @@ def _is_card(text: str) -> bool:
 
 def _is_iban(text: str) -> bool:
     letters = text.replace(" ", "")
-    return 15 <= len(letters) <= 34 and int("".join(str(int(c, 36)) for c in letters[4:] + letters[:4])) % 97 == 1
+    return (
+        15 <= len(letters) <= 34
+        and int("".join(str(int(c, 36)) for c in letters[4:] + letters[:4])) % 97 == 1
+    )
 
 
 def _is_public_address(text: str) -> bool:
@@ -96,7 +110,7 @@ def _is_public_address(text: str) -> bool:
 
 
 _RIGHT: dict[str, Callable[[str], bool]] = {
-    "email": lambda _: True,
+    "email": lambda text: text.count("@") == 1,
     "phone": _is_phone,
     "card": _is_card,
     "iban": _is_iban,

@@ -1,4 +1,4 @@
-"""Exported data sets load with datasets.load_dataset whatever the order of the rows, and come back as they were."""
+"""Exported data sets load with datasets.load_dataset whatever the order of rows, and nothing changes."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ def test_dst_05_rows_come_back_as_they_were(tmp_path: Path, format_: Format, nam
 def test_dst_05_trl_messages_have_objects_and_no_key_that_was_not_there(tmp_path: Path, name: str) -> None:
     rows = varied()
     back = loaded(exported(tmp_path, rows, "trl", name), tmp_path / "cache")
-    for given, row in zip(back, rows, strict=True):
-        assert (given["tools"] or []) == row["tools"]
+    for example, row in zip(back, rows, strict=True):
+        assert (example["tools"] or []) == row["tools"]
         sent = [call for message in row["messages"] for call in message.get("tool_calls", [])]
-        got = [call for message in given["messages"] for call in message.get("tool_calls") or []]
+        got = [call for message in example["messages"] for call in message.get("tool_calls") or []]
         assert [call["function"]["arguments"] for call in got] == [
             json.loads(call["function"]["arguments"]) for call in sent
         ]
         if name != "out.jsonl":  # there the loader decides
-            keys = [set(message) - {"reasoning_content"} for message in given["messages"]]
+            keys = [set(message) - {"reasoning_content"} for message in example["messages"]]
             assert keys == [set(message) - {"reasoning"} for message in row["messages"]]
 
 
@@ -113,13 +113,19 @@ _JSON = st.recursive(
     | st.integers(-(2**63), 2**63 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab\"\\é ", max_size=3), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text('ab"\\é ', max_size=3), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
 
 @examples(max_examples=40)
-@given(rows=st.lists(st.dictionaries(st.text("abc", min_size=1, max_size=2), _JSON, max_size=3), min_size=1, max_size=4))
+@given(
+    rows=st.lists(
+        st.dictionaries(st.text("abc", min_size=1, max_size=2), _JSON, max_size=3), min_size=1, max_size=4
+    )
+)
 def test_any_metadata_comes_back_from_the_columns(rows: list[dict[str, Any]]) -> None:
     from datasets import Dataset, Features
 

@@ -20,12 +20,20 @@ from rl_cli.data.hygiene.masking import Masker
 from tests.data.rows_kit import SEARCH, calling, plain, varied, write_rows
 from tests.e2e.cli import Outcome, command, rl_cli
 
-NAMES: dict[str, str] = {"trl": "t.jsonl", "sharegpt": "s.jsonl", "parquet": "p.parquet", "hf": "h", "atif": "a"}
+NAMES: dict[str, str] = {
+    "trl": "t.jsonl",
+    "sharegpt": "s.jsonl",
+    "parquet": "p.parquet",
+    "hf": "h",
+    "atif": "a",
+}
 KEY = "sk-test-AAAABBBBCCCCDDDD"
 
 
 def run_export(rows: Path, target: Path, format_: str, *options: str) -> Outcome:
-    return rl_cli("data", "export", "--input", str(rows), "--format", format_, "--output", str(target), *options)
+    return rl_cli(
+        "data", "export", "--input", str(rows), "--format", format_, "--output", str(target), *options
+    )
 
 
 @pytest.mark.train
@@ -57,7 +65,12 @@ def test_a_folder_that_is_no_export_is_never_replaced(tmp_path: Path) -> None:
 
 def test_bad_lines_are_told_with_their_numbers_and_the_rest_is_exported(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    bad = ["{", "[1]", '{"messages": []}', '{"messages": [{"role": "user", "content": "a"}], "metadata": {"x": NaN}}']
+    bad = [
+        "{",
+        "[1]",
+        '{"messages": []}',
+        '{"messages": [{"role": "user", "content": "a"}], "metadata": {"x": NaN}}',
+    ]
     path.write_text("\n".join([json.dumps(plain(1)), *bad, "", json.dumps(plain(2)), '{"torn": ']))
     done = run_export(path, tmp_path / "out.jsonl", "trl", "--json")
     assert done.code == 1
@@ -92,9 +105,13 @@ def test_a_full_disk_is_one_line_and_leaves_what_was_there(tmp_path: Path, forma
     assert run_export(small, target, format_).code == 0
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     noise = [plain(n, metadata={"x": os.urandom(3000).hex()}) for n in range(100)]
-    large = write_rows(tmp_path / "large.jsonl", noise if format_ == "hf" else [plain(n) for n in range(2000)])
+    large = write_rows(
+        tmp_path / "large.jsonl", noise if format_ == "hf" else [plain(n) for n in range(2000)]
+    )
     done = subprocess.run(
-        command("data", "export", "--input", str(large), "--format", format_, "--output", str(target), "--force"),
+        command(
+            "data", "export", "--input", str(large), "--format", format_, "--output", str(target), "--force"
+        ),
         capture_output=True,
         text=True,
         timeout=120,
@@ -110,7 +127,9 @@ def test_a_full_disk_is_one_line_and_leaves_what_was_there(tmp_path: Path, forma
 def test_a_kill_leaves_no_file_of_that_name(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "rows.jsonl", [plain(n) for n in range(20_000)])
     process = subprocess.Popen(
-        command("data", "export", "--input", str(path), "--format", "trl", "--output", str(tmp_path / "out.jsonl"))
+        command(
+            "data", "export", "--input", str(path), "--format", "trl", "--output", str(tmp_path / "out.jsonl")
+        )
     )
     while not list(tmp_path.glob(".out.jsonl.*.tmp")):
         assert process.poll() is None
@@ -154,7 +173,7 @@ from pathlib import Path
 from rl_cli.data.export.exporting import export
 from rl_cli.data.export.source import Source
 from rl_cli.data.hygiene.masking import Masker
-export(Source(Path(sys.argv[1]), "x"), sys.argv[2], Path(sys.argv[3]), Masker(), None, print)
+export(Source(Path(sys.argv[1]), "x"), sys.argv[2], Path(sys.argv[3]), Masker(False), None, print)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
@@ -171,7 +190,11 @@ def test_memory_does_not_grow_with_the_number_of_rows(tmp_path: Path, format_: s
                 file.write(json.dumps(plain(n, metadata={"text": str(n) * 20_000})) + "\n")
         words = [str(path), format_, str(tmp_path / f"{number}{NAMES[format_]}")]
         done = subprocess.run(
-            [sys.executable, "-P", "-c", MEASURE, *words], capture_output=True, text=True, check=True, timeout=600
+            [sys.executable, "-P", "-c", MEASURE, *words],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=600,
         )
         peaks.append(int(done.stdout))
     assert peaks[1] < peaks[0] + 40_000, peaks  # KB; the rows are 80 MB, or 1 GB

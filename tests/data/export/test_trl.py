@@ -27,7 +27,9 @@ def templates() -> dict[str, str]:
 
     folder = Path(trl.__file__).parent / "chat_templates"
     texts = {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.jinja"))}
-    return {name: text for name, text in texts.items() if "tool_calls" in text and name not in WITHOUT_OBJECTS}
+    return {
+        name: text for name, text in texts.items() if "tool_calls" in text and name not in WITHOUT_OBJECTS
+    }
 
 
 def small_tokenizer() -> Any:
@@ -38,7 +40,9 @@ def small_tokenizer() -> Any:
     made = Tokenizer(models.BPE({letter: i for i, letter in enumerate(alphabet)}, []))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(tokenizer_object=made, bos_token="<s>", eos_token="<|im_end|>", pad_token="<p>")
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made, bos_token="<s>", eos_token="<|im_end|>", pad_token="<p>"
+    )
 
 
 def test_trj_08_arguments_are_objects_in_the_rendered_block() -> None:

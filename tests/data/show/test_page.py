@@ -27,7 +27,9 @@ HOSTILE = (
 
 def page_of(folder: Path, rows: list[dict[str, Any]], *options: str) -> str:
     target = folder / "page.html"
-    done = rl_cli("data", "show", str(write_rows(folder / "rows.jsonl", rows)), "--html", str(target), *options)
+    done = rl_cli(
+        "data", "show", str(write_rows(folder / "rows.jsonl", rows)), "--html", str(target), *options
+    )
     assert (done.code, done.err) == (0, "")
     return target.read_text("utf-8")
 
@@ -71,8 +73,8 @@ def test_search_and_filters_show_the_rows_that_fit(tmp_path: Path) -> None:
         page_of(tmp_path, ROWS),
         f"""{SHOWN}{SET}
         const told = [shown()];
-        const tries = [['search', 'oSLo'], ['search', 'rains'], ['search', 'nowhere'], ['mark', 'no_reasoning'],
-                       ['tool', 'read'], ['completed', 'false'], ['score', '0.5'], ['score', '0']];
+        const tries = [['search', 'oSLo'], ['search', 'rains'], ['search', 'nowhere'],
+                       ['mark', 'no_reasoning'], ['tool', 'read'], ['completed', 'false'], ['score', '0.5'], ['score', '0']];
         for (const [id, value] of tries) {{ set(id, value); told.push(shown()); set(id, ''); }}
         told.push(page.getElementById('count').textContent);
         return told;""",
@@ -96,7 +98,14 @@ def test_a_trajectory_opens_with_its_calls_folded(tmp_path: Path) -> None:
     assert found["folded"] == [False, False]
     assert found["open"] == [True, True]
     assert found["heads"][2:5] == ["thinking", 'call search: {"city": "Oslo"}', "result search: It rains."]
-    assert found["texts"] == ["Be brief.", "Look 2.", "Let me look.", '{"city": "Oslo"}', "It rains.", "Done."]
+    assert found["texts"] == [
+        "Be brief.",
+        "Look 2.",
+        "Let me look.",
+        '{"city": "Oslo"}',
+        "It rains.",
+        "Done.",
+    ]
 
 
 def test_hostile_text_is_text(tmp_path: Path) -> None:
@@ -126,5 +135,7 @@ def test_even_markup_that_got_in_runs_nothing(tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_a_thousand_long_trajectories_can_be_searched(tmp_path: Path) -> None:
     rows = [calling(n, SEARCH, '{"city": "Oslo"}', f"needle{n} " + "word " * 4000) for n in range(1, 1001)]
-    found = seen_by(tmp_path, page_of(tmp_path, rows), f"{SHOWN}{SET} set('search', 'needle777 '); return shown();")
+    found = seen_by(
+        tmp_path, page_of(tmp_path, rows), f"{SHOWN}{SET} set('search', 'needle777 '); return shown();"
+    )
     assert found == ["777"]
