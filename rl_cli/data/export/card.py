@@ -16,8 +16,8 @@ configs:
 
 # {format} data set
 
-{rows} rows, exported by rl-cli. `datasets.load_dataset("FOLDER")` loads it; columns of type Json come decoded.
-Other readers of Parquet see these as JSON text. What it was made from is in export.json.
+{rows} rows, exported by rl-cli. `datasets.load_dataset("FOLDER")` loads it; columns of type Json come
+decoded. Other readers of Parquet see these as JSON text. What it was made from is in export.json.
 
 | column | type |
 |---|---|

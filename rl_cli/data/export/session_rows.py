@@ -1,7 +1,7 @@
 """The assistant's own conversations as canonical rows.
 
-A session's file tells no tokens, prices or offered tools: usage is zero with the mark `usage_unknown`, and the
-tools are those that the assistant has today, with what else was called.
+A session's file tells no tokens, prices or offered tools: usage is zero with the mark `usage_unknown`, and
+the tools are those that the assistant has today, with what else was called.
 """
 
 from __future__ import annotations

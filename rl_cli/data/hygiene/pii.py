@@ -1,8 +1,9 @@
 """Personal data in text, found by form: addresses, numbers of phones, cards and accounts, hosts.
 
-Found are `email`; `phone` (with a + and a country code, or in North American groups of 3-3-4); `card` (numbers
-of the large brands whose Luhn digit is right, https://en.wikipedia.org/wiki/Luhn_algorithm); `iban` (right by
-its check digits, ISO 13616); `ip` (public addresses of versions 4 and 6: private ones point to nobody).
+Found are `email`; `phone` (with a + and a country code, or in North American groups of 3-3-4); `card`
+(numbers of the large brands with a right Luhn digit, https://en.wikipedia.org/wiki/Luhn_algorithm); `iban`
+(right by its check digits, ISO 13616); `ip` (public addresses of versions 4 and 6: private ones point to
+nobody).
 Not covered: names, postal addresses, dates of birth, national ids, phone numbers without a country code in
 other forms, and what is spelt out ("at", "dot"). A version number of four parts reads as an address.
 """

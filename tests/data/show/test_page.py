@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-from html import escape
+from base64 import b64encode
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -16,11 +18,11 @@ from tests.data.rows_kit import READ, SEARCH, calling, plain, row, write_rows
 from tests.e2e.cli import rl_cli
 
 HOSTILE = (
-    "</script><script>parent.document.title='ran'</script>",
-    "<img src=x onerror=\"parent.document.title='ran'\">",
+    "</script><script>document.title='ran'</script>",
+    "<img src=x onerror=\"document.title='ran'\">",
     "<!--<script>",
-    "]]></style><svg onload=\"parent.document.title='ran'\">",
-    "javascript:parent.document.title='ran'",
+    "]]></style><svg onload=\"document.title='ran'\">",
+    "javascript:document.title='ran'",
     "&lt;b&gt; ${alert(1)} `x` \u2028 \u202e \x00",
 )
 
@@ -35,24 +37,24 @@ def page_of(folder: Path, rows: list[dict[str, Any]], *options: str) -> str:
 
 
 def seen_by(folder: Path, page: str, script: str) -> Any:
-    """What `script`, given the page's document as `page`, returns in a browser."""
-    holder = folder / "holder.html"
-    holder.write_text(
-        f"<body><iframe id='page' srcdoc=\"{escape(page)}\"></iframe><pre id='told'></pre><script>"
-        "addEventListener('load', () => { const page = document.getElementById('page').contentDocument;"
-        f"const found = (() => {{ {script} }})();"
-        "setTimeout(() => { told.textContent = 'TOLD' + encodeURIComponent(JSON.stringify("
-        "{title: document.title, found})) + 'END' }, 500) })</script>"
+    """What `script` returns in the page in a browser; the page's policy is told to let it run."""
+    driver = (
+        f"const page = document, found = (() => {{ {script} }})();"
+        "setTimeout(() => { const told = JSON.stringify({title: document.title, found});"
+        "document.body.textContent = 'TOLD' + encodeURIComponent(told) + 'END' }, 500)"
     )
+    allowed = f"'sha256-{b64encode(sha256(driver.encode()).digest()).decode()}'"
+    driven = page.replace("script-src ", f"script-src {allowed} ").replace(
+        "</body>", f"<script>{driver}</script></body>"
+    )
+    (folder / "driven.html").write_text(driven, "utf-8")
     command = [browser(), "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000"]
-    command += ["--dump-dom", holder.as_uri()]
+    command += ["--dump-dom", (folder / "driven.html").as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    from urllib.parse import unquote
-
-    told = done.stdout.partition(">TOLD")[2].partition("END<")[0]
+    told = unquote(done.stdout.partition("TOLD")[2].partition("END")[0])
     assert told, done.stdout[-2000:] + done.stderr[-2000:]
-    result = json.loads(unquote(told))
-    assert result["title"] == ""
+    result = json.loads(told)
+    assert result["title"] == "rows.jsonl"  # hostile text sets another one
     return result["found"]
 
 
@@ -74,7 +76,8 @@ def test_search_and_filters_show_the_rows_that_fit(tmp_path: Path) -> None:
         f"""{SHOWN}{SET}
         const told = [shown()];
         const tries = [['search', 'oSLo'], ['search', 'rains'], ['search', 'nowhere'],
-                       ['mark', 'no_reasoning'], ['tool', 'read'], ['completed', 'false'], ['score', '0.5'], ['score', '0']];
+                       ['mark', 'no_reasoning'],
+                       ['tool', 'read'], ['completed', 'false'], ['score', '0.5'], ['score', '0']];
         for (const [id, value] of tries) {{ set(id, value); told.push(shown()); set(id, ''); }}
         told.push(page.getElementById('count').textContent);
         return told;""",
@@ -113,7 +116,6 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
         row(n, [user(text), assistant(text)], [], model=text, marks=[text], metadata={text: text})
         for n, text in enumerate(HOSTILE, 1)
     ]
-    (tmp_path / "<img src=x onerror=alert(1)>").mkdir()
     script = """for (const node of page.querySelectorAll('.trajectory')) {
         node.open = true; node.dispatchEvent(new Event('toggle')); }
         return {texts: [...page.querySelectorAll('.entry.user pre')].map((n) => n.textContent),
@@ -121,7 +123,7 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
                 scripts: page.querySelectorAll('script').length};"""
     found = seen_by(tmp_path, page_of(tmp_path, rows), script)
     assert found["texts"] == list(HOSTILE)
-    assert (found["made"], found["scripts"]) == (0, 1)
+    assert (found["made"], found["scripts"]) == (0, 2)  # the page's and ours
 
 
 def test_even_markup_that_got_in_runs_nothing(tmp_path: Path) -> None:
