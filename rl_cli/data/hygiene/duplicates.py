@@ -2,7 +2,7 @@
 
 A row is compared by its messages without the ids of calls. Near ones are found by MinHash over word shingles
 with locality-sensitive hashing (datasketch; https://en.wikipedia.org/wiki/MinHash), and then held to the
-threshold. Memory: about 100 bytes a row for exact ones, 20 KB a row for near ones.
+threshold. Memory: about 100 bytes a row for exact ones, 6 KB a row for near ones.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any
 from rl_cli.core.redaction import MASK
 from rl_cli.core.secret_patterns import is_secret_field
 from rl_cli.core.secret_search import spans_of
-from rl_cli.data.hygiene.pii import Found, PiiKind, pii_in
+from rl_cli.data.hygiene.pii import PiiKind, pii_in
 
 SECRET = "secret"
 
@@ -20,9 +20,9 @@ class Leak:
     kind: str
     """`secret`, or a kind of personal data."""
     place: str
-    """As in `messages[3].content`."""
+    """As in `messages[3].content`; within JSON as text, `messages[2].content, as JSON: to`."""
     first: int
-    """Its first character in the text there."""
+    """Its first character in the text there, from 0."""
     end: int
 
 
@@ -36,9 +36,9 @@ def leaks_in(value: Any, pii: Collection[PiiKind], place: str = "") -> Iterator[
     """
     if isinstance(value, dict):
         for key, inner in value.items():
-            where = f"{place}.{_shown(key, pii)}" if place else _shown(key, pii)
-            if found_in(key, pii):
-                yield from _leaks(key, pii, f"the name of {where}")
+            gap = "" if not place or place.endswith(" ") else "."
+            where = f"{place}{gap}{_shown(key, pii)}"
+            yield from leaks_in(key, pii, f"the name of {where}")
             if isinstance(inner, str) and is_secret_field(key, inner) and inner != MASK:
                 yield Leak(SECRET, where, 0, len(inner))
             else:
@@ -47,17 +47,13 @@ def leaks_in(value: Any, pii: Collection[PiiKind], place: str = "") -> Iterator[
         for number, inner in enumerate(value):
             yield from leaks_in(inner, pii, f"{place}[{number}]")
     elif (text := as_text(value)) is not None:
-        yield from _leaks(text, pii, place)
-
-
-def found_in(text: str, pii: Collection[PiiKind]) -> list[Found]:
-    """Secrets and personal data in a text, in order, without overlap."""
-    found = [Found(*span, SECRET) for span in spans_of(text) if not _is_masked(text, span)]
-    covered = [(one.first, one.end) for one in found]
-    for one in pii_in(text, pii) if pii else ():
-        if all(one.end <= first or one.first >= end for first, end in covered):
-            found.append(one)
-    return sorted(found)
+        for first, end in _secrets(text):
+            yield Leak(SECRET, place, first, end)
+        if (inner := json_in(text)) is not None:
+            found = leaks_in(inner, pii, f"{place}, as JSON: ")
+            yield from (leak for leak in found if leak.kind != SECRET)
+        else:
+            yield from (Leak(kind, place, first, end) for first, end, kind in pii_in(text, pii))
 
 
 def as_text(value: Any) -> str | None:
@@ -67,17 +63,22 @@ def as_text(value: Any) -> str | None:
     return str(value) if type(value) is int and abs(value) >= 10**11 else None
 
 
-def _leaks(text: str, pii: Collection[PiiKind], place: str) -> Iterator[Leak]:
-    for first, end, kind in found_in(text, pii):
-        yield Leak(kind, place, first, end)
+def json_in(text: str) -> Any:
+    """The list or object that a text is; else None."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
-def _is_masked(text: str, span: tuple[int, int]) -> bool:
-    return text[span[0] : span[1]] in MASK
+def _secrets(text: str) -> list[tuple[int, int]]:
+    return [(first, end) for first, end in spans_of(text) if text[first:end] not in MASK]
 
 
 def _shown(key: str, pii: Collection[PiiKind]) -> str:
     """A field's name for a place; a name that leaks is not told."""
-    if found_in(key, pii):
+    if _secrets(key) or pii_in(key, pii):
         return MASK
     return key if key.isidentifier() else json.dumps(key[:40])

@@ -1,19 +1,19 @@
 """Secrets and personal data of rows masked, and counted by kind.
 
-A secret becomes `[redacted]`, personal data its kind, as `[email]`. Text that was JSON stays JSON.
+A secret becomes `[redacted]`, personal data its kind, as `[email]`. In text that is a JSON list or object,
+as arguments are, the values are masked: it stays one.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection
 from typing import Any
 
 from rl_cli.core.json_text import to_json
 from rl_cli.core.redaction import MASK, free_name, redact
-from rl_cli.data.hygiene.leaks import SECRET, as_text
-from rl_cli.data.hygiene.pii import Found, PiiKind, pii_in
+from rl_cli.data.hygiene.leaks import SECRET, as_text, json_in
+from rl_cli.data.hygiene.pii import PiiKind, pii_in
 
 
 class Masker:
@@ -44,7 +44,7 @@ class Masker:
             listed = [self._value(inner) for inner in value]
             return value if all(a is b for a, b in zip(value, listed, strict=True)) else listed
         text = as_text(value)
-        return value if text is None or not (found := pii_in(text, self._pii)) else self._text(text, found)
+        return value if text is None else self._text(text) or value
 
     def _fields(self, value: dict[str, Any]) -> dict[str, Any]:
         fields: dict[str, Any] = {}
@@ -55,29 +55,18 @@ class Masker:
             fields[free_name(name, fields) if name is not key else key] = content
         return value if same else fields
 
-    def _text(self, text: str, found: list[Found]) -> str:
+    def _text(self, text: str) -> str | None:
+        """The text with masks; None where there is nothing to mask."""
+        if (value := json_in(text)) is not None:
+            masked = self._value(value)
+            return to_json(masked) if masked is not value else None
         parts, at = [], 0
-        for first, end, kind in found:
+        for first, end, kind in pii_in(text, self._pii):
             parts += [text[at:first], f"[{kind}]"]
             at = end
-        masked = "".join([*parts, text[at:]])
-        value = _json_of(text)
-        if value is not None and _json_of(masked) is None:  # a number of it was masked
-            text = to_json(self._value(value))
-            return self._text(text, found) if (found := pii_in(text, self._pii)) else text
-        self.counts.update(kind for _, _, kind in found)
-        return masked
+            self.counts[kind] += 1
+        return "".join([*parts, text[at:]]) if parts else None
 
 
 def _masks(value: Any) -> int:
     return to_json(value).count(MASK)
-
-
-def _json_of(text: str) -> Any:
-    """The list or object that a text is; else None."""
-    if text.lstrip()[:1] not in ("{", "["):
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None

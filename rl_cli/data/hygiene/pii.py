@@ -29,7 +29,7 @@ class Found(NamedTuple):
 
 def pii_in(text: str, kinds: Iterable[PiiKind]) -> list[Found]:
     """Personal data of these kinds, in order, without overlap: of two, the one that begins first stays."""
-    if not any(c in text for c in "@+.:") and not any(c.isdigit() for c in text):
+    if not _SIGN.search(text):
         return []
     found = [one for kind in KINDS if kind in kinds for one in _of_kind(text, kind)]
     apart: list[Found] = []
@@ -55,12 +55,14 @@ def _of_kind(text: str, kind: PiiKind) -> Iterator[Found]:
                 break
 
 
+_SIGN = re.compile(r"[@\d]")
+"""Without one of these there is nothing to find."""
 _GAP = re.compile("[ -]")
 _START = r"(?:(?<![\w.+-])|(?<=\\[nrtbf]))"
 """Where no word is gone on with, or after an escape in JSON."""
 _PATTERNS: dict[str, re.Pattern[str]] = {
     "email": re.compile(
-        r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf]))"
+        r"(?:(?<![A-Za-z0-9\\])|(?<=\\[nrtbf])|(?<=\\)(?=[\w.+%-]{2}))"  # "\n@decorator" has none
         r"[A-Za-z0-9][\w.+%-]{0,63}@"
         r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24}\b"
     ),
