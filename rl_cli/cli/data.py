@@ -1,4 +1,4 @@
-"""`rl-cli data convert|distributions`: conversations to training data; what items are offered."""
+"""`rl-cli data convert|compress|distributions`: conversations to training data; what items are offered."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rl_cli.cli.app import group
+from rl_cli.cli.data_compress import compress
 from rl_cli.cli.distributions import distributions
 from rl_cli.cli.jsonl import convert_lines
 from rl_cli.cli.output import say
@@ -21,6 +22,7 @@ CONVERSATIONS = ("conversations", "system_messages", "tool_stats", "reasoning", 
 
 app = group("Make training data, and convert conversations to it and back.")
 app.command("distributions")(distributions)
+app.command("compress")(compress)
 
 
 @app.command("convert")
