@@ -10,6 +10,7 @@ import typer
 
 from rl_cli.cli.app import group
 from rl_cli.cli.data_compress import compress
+from rl_cli.cli.data_generate import generate, resume
 from rl_cli.cli.distributions import distributions
 from rl_cli.cli.jsonl import convert_lines
 from rl_cli.cli.output import say
@@ -23,6 +24,8 @@ CONVERSATIONS = ("conversations", "system_messages", "tool_stats", "reasoning", 
 app = group("Make training data, and convert conversations to it and back.")
 app.command("distributions")(distributions)
 app.command("compress")(compress)
+app.command("generate")(generate)
+app.command("resume")(resume)
 
 
 @app.command("convert")
