@@ -17,7 +17,8 @@ from rl_cli.cli.output import print_fields, print_json, say
 from rl_cli.core.errors import BadUsage, Refused, WorkFailed
 
 if TYPE_CHECKING:
-    from environments.policies.base import Policy
+    from environments.policies.base import Meter, Policy
+    from environments.policies.endpoints.endpoint import Endpoint
     from rl_cli.data.compression.report import Totals
     from rl_cli.data.compression.tokenizers import Tokenizer
     from rl_cli.data.compressor import Compression
@@ -32,12 +33,14 @@ class OverLimit(StrEnum):
 
 def compress(
     input_: Annotated[
-        list[str], typer.Option("--input", help="A JSONL file, or a batch by its name; give it once for each.")
+        list[str],
+        typer.Option("--input", help="A JSONL file, or a batch by its name; give it once for each."),
     ],
     tokenizer: Annotated[
         str,
         typer.Option(
-            "--tokenizer", help="Folder, tokenizer.json, name on the Hugging Face hub, tiktoken:NAME or estimate."
+            "--tokenizer",
+            help="Folder, tokenizer.json, name on the Hugging Face hub, tiktoken:NAME or estimate.",
         ),
     ],
     output: Annotated[Path | None, typer.Option("--output", help="The JSONL file to write.")] = None,
@@ -59,14 +62,16 @@ def compress(
         float, typer.Option("--sample-percent", help="Take so many of a hundred rows only.")
     ] = 100.0,
     seed: Annotated[int, typer.Option("--seed", help="Of the sample.")] = 0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")
+    ] = False,
     json_: JsonOption = False,
 ) -> None:
     """Make conversations fit a number of tokens: turns in the middle become one summary.
 
-    Rows are canonical (messages) or of the from/value form (conversations), and keep theirs. The first system,
-    human, gpt and tool turn and the last turns stay as they are. Every row of the input is in the output, in
-    the same order. After a kill the same command goes on, and pays for no summary twice.
+    Rows are canonical (messages) or of the from/value form (conversations), and keep theirs. The first
+    system, human, gpt and tool turn and the last turns stay as they are. Every row of the input is in the
+    output, in the same order. After a kill the same command goes on, and pays for no summary twice.
     """
     from rl_cli.data.compression.plan import Limits
     from rl_cli.data.compression.tokenizers import open_tokenizer
@@ -89,11 +94,9 @@ def compress(
     if dry_run:
         _show(run_async(try_out(job, counter)), json_)
         return
-    policy, window = _policy_of(summarizer, base_url, job)
-    report = run_async(_compress(job, counter, policy, window))
-    trouble = report.pop("trouble")
-    _show({**report, "trouble": str(trouble) if trouble else None}, json_)
-    _judge(report, trouble)
+    report = run_async(_compress(job, counter, *_who(summarizer, base_url, job)))
+    _show(report, json_)
+    _judge(report)
 
 
 def _file_of(name: str) -> Path:
@@ -111,23 +114,31 @@ def _file_of(name: str) -> Path:
     return rows
 
 
-def _policy_of(name: str, base_url: str | None, job: Compression) -> tuple[Policy | None, int]:
-    """Who writes summaries, metered, and their window; None for extracts."""
+def _who(name: str, base_url: str | None, job: Compression) -> tuple[Policy | None, Meter | None, int]:
+    """Who writes summaries, who pays, and the window; no policy for extracts."""
     from rl_cli.agent.models import DEFAULT_WINDOW, resolve_policy, window_of
-    from rl_cli.core.settings import ensure_home
-    from rl_cli.spending.metered import metered
+    from rl_cli.core.settings import ensure_home, load_settings
+    from rl_cli.data.compression.summarizers import EXTRACTIVE
+    from rl_cli.spending.meter import SessionMeter
 
-    if name == "extractive":
+    if name == EXTRACTIVE:
         if base_url:
             raise BadUsage("extractive has no address", "leave out --base-url, or name a model")
-        return None, DEFAULT_WINDOW
-    policy = resolve_policy(name, base_url)
-    window = window_of(policy.name, getattr(policy, "endpoint", None))
-    return metered(policy, ensure_home(), f"compress-{job.output.stem}"), window
+        return None, None, DEFAULT_WINDOW
+    settings = load_settings()
+    policy = resolve_policy(name, base_url, settings)
+    endpoint: Endpoint | None = getattr(policy, "endpoint", None)
+    if endpoint is None:
+        return policy, None, DEFAULT_WINDOW
+    session = f"compress-{job.output.stem}"
+    meter = SessionMeter.open(
+        ensure_home(), settings, session, endpoint.base_url, on_warning=lambda line: say(line, error=True)
+    )
+    return policy, meter, window_of(policy.name, endpoint)
 
 
 async def _compress(
-    job: Compression, tokenizer: Tokenizer, policy: Policy | None, window: int
+    job: Compression, tokenizer: Tokenizer, policy: Policy | None, meter: Meter | None, window: int
 ) -> dict[str, Any]:
     """The first Ctrl-C ends the work after what is under way, the second at once."""
     from rl_cli.data.compressor import compress
@@ -145,7 +156,7 @@ async def _compress(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, interrupt)
     try:
-        return await compress(job, tokenizer, policy, window, stop, _Progress())
+        return await compress(job, tokenizer, policy, meter, window, stop, _Progress())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
 
@@ -179,24 +190,23 @@ def _show(report: dict[str, Any], as_json: bool) -> None:
     reasons = report.pop("reasons")
     if report["estimated"]:
         say("tokens are estimates: no tokenizer counted them", error=True)
-    print_fields({name: value for name, value in report.items() if value not in (None, 0) or name == "over_limit"})
+    print_fields(
+        {name: value for name, value in report.items() if value not in (None, 0) or name == "over_limit"}
+    )
     for reason, count in reasons.items():
         say(f"{count:,} x {reason}")
 
 
-def _judge(report: dict[str, Any], trouble: Exception | None) -> None:
+def _judge(report: dict[str, Any]) -> None:
     """Raises where not everything was done."""
-    from environments.policies.base import BudgetExhausted
-
-    open_ = {
+    missed = {
         "got no summary": report["failed"],
         "hold no conversation": report["unreadable"],
         "are no JSON objects": report["no_row"],
     }
-    if not any(open_.values()):
+    what = ", ".join(f"{count:,} rows {words}" for words, count in missed.items() if count)
+    if not what:
         return
-    what = ", ".join(f"{count:,} rows {words}" for words, count in open_.items() if count)
+    trouble = f"; nothing more was asked: {report['trouble']}" if report["trouble"] else ""
     hint = f"each is told of in {report['details']}; the same command asks again for what failed"
-    if isinstance(trouble, BudgetExhausted):
-        raise Refused(f"{trouble}; {what}", hint)
-    raise WorkFailed(f"{what}{f'; nothing more was asked: {trouble}' if trouble else ''}", hint)
+    raise (Refused if report["out_of_budget"] else WorkFailed)(f"{what}{trouble}", hint)

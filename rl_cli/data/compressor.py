@@ -10,13 +10,13 @@ import asyncio
 import hashlib
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from environments.policies.base import Policy
+from environments.policies.base import BudgetExhausted, Meter, Policy, SharesConnections
 from rl_cli.core.errors import BadUsage, WorkFailed
 from rl_cli.data.compression.counting import Counting
 from rl_cli.data.compression.journal import Journal, folder_of, opened
@@ -57,6 +57,7 @@ async def compress(
     job: Compression,
     tokenizer: Tokenizer,
     policy: Policy | None = None,
+    meter: Meter | None = None,
     window: int = 32_768,
     stop: asyncio.Event | None = None,
     on_progress: Callable[[Totals], None] = lambda totals: None,
@@ -67,7 +68,8 @@ async def compress(
         job: What is to be done. The same again goes on where it was broken off; once that is finished, it
             begins anew with the summaries that were paid for, and asks for those that failed.
         tokenizer: What counts.
-        policy: Who writes summaries, its requests metered; None: extracts.
+        policy: Who writes summaries; None: extracts.
+        meter: Who pays for its requests; None: they cost nothing.
         window: Of the policy, in tokens.
         stop: Set, it ends the work after the requests that are under way.
         on_progress: Is told every second or so of all rows so far.
@@ -88,13 +90,21 @@ async def compress(
         if policy is not None:
             paid = PaidSummaries(journal.folder / "summaries.jsonl")
             stack.callback(paid.close)
-            summarizer = PolicySummarizer(policy, paid, job.concurrency, job.summary_seconds, window, stop)
+            if isinstance(policy, SharesConnections):
+                await stack.enter_async_context(policy.sharing())
+            summarizer = PolicySummarizer(
+                policy, meter, paid, job.concurrency, job.summary_seconds, window, stop
+            )
         facts = _facts(job, journal, tokenizer, summarizer)
         began = time.monotonic()
         await journal.tell("running", facts)
         await _write(job, Tools(job.limits, counting, summarizer), journal, stop, on_progress, facts)
         await journal.commit()
-        facts |= {"seconds": round(time.monotonic() - began, 1), "trouble": summarizer.trouble}
+        facts |= {
+            "seconds": round(time.monotonic() - began, 1),
+            "trouble": str(summarizer.trouble) if summarizer.trouble else None,
+            "out_of_budget": isinstance(summarizer.trouble, BudgetExhausted),
+        }
         if stop.is_set():
             await journal.tell("stopped", facts)
             kept = f"stopped after {journal.totals.rows:,} rows, which are kept"
@@ -138,7 +148,7 @@ async def _write(
 
 async def _ended(
     job: Compression, tools: Tools, after: Place, stop: asyncio.Event
-) -> AsyncIterator[tuple[Line, Ended]]:
+) -> AsyncGenerator[tuple[Line, Ended]]:
     """The rows behind a place, in their order, as they are done; after a stop those only that were begun."""
     under_way: deque[tuple[Line, asyncio.Task[Ended]]] = deque()
     held = 0

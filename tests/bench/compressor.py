@@ -91,10 +91,11 @@ class Figures:
 
     def __str__(self) -> str:
         return (
-            f"compressing {self.rows} rows of {self.tokens / self.rows:,.0f} tokens: {self.ratio:.2f} of the rate of "
-            f"bare tokenising ({self.rows / self.ours.seconds:.1f} and {self.rows / self.bare.seconds:.1f} rows "
-            f"a second; CPU {self.ours.cpu_seconds:.1f} and {self.bare.cpu_seconds:.1f} s), at most "
-            f"{self.ours.peak_mb:.0f} MB (bare {self.bare.peak_mb:.0f}), {self.report['over_limit']} over the limit"
+            f"compressing {self.rows} rows of {self.tokens / self.rows:,.0f} tokens: {self.ratio:.2f} of the "
+            f"rate of bare tokenising ({self.rows / self.ours.seconds:.1f} and "
+            f"{self.rows / self.bare.seconds:.1f} rows a second; CPU {self.ours.cpu_seconds:.1f} and "
+            f"{self.bare.cpu_seconds:.1f} s), at most {self.ours.peak_mb:.0f} MB (bare "
+            f"{self.bare.peak_mb:.0f}), {self.report['over_limit']} rows over the limit"
         )
 
 

@@ -1,4 +1,4 @@
-"""A conversation of canonical messages; each is counted as the turn of the from/value form that it becomes."""
+"""A conversation of canonical messages, counted as the turns of the from/value form that they become."""
 
 from __future__ import annotations
 
@@ -90,7 +90,10 @@ def _with_texts(message: Message) -> Message:
 
 def _function(function: Mapping[str, Any]) -> dict[str, str]:
     arguments = function.get("arguments") or "{}"
-    return {"name": function["name"], "arguments": arguments if isinstance(arguments, str) else to_json(arguments)}
+    return {
+        "name": function["name"],
+        "arguments": arguments if isinstance(arguments, str) else to_json(arguments),
+    }
 
 
 def _named(results: Sequence[Message]) -> list[Message]:

@@ -18,7 +18,6 @@ ROLES = {
     "tool": "tool",
 }
 """The roles of both forms -> those of the from/value form."""
-FIELDS = ("conversations", "messages")
 SUMMARY_MARK, SHORTENED_MARK = "summary", "shortened_result"
 """What `marks` says of a compressed row."""
 
@@ -62,27 +61,6 @@ class Conversation(Protocol):
         ...
 
 
-def conversation_of(row: dict[str, Any]) -> tuple[str, Conversation]:
-    """The field that holds the row's conversation, and that.
-
-    Raises:
-        Unreadable: There is none, there are two, or it is in no known form.
-    """
-    from rl_cli.data.compression.chat_messages import ChatMessages
-    from rl_cli.data.compression.from_value import FromValue
-
-    found = [field for field in FIELDS if isinstance(row.get(field), list)]
-    if len(found) != 1:
-        what = "both {} and {}" if found else "neither {} nor {}"
-        raise Unreadable(f"it has {what.format(*FIELDS)} as a list")
-    items = row[found[0]]
-    if not items or not all(isinstance(item, dict) for item in items):
-        raise Unreadable(f"{found[0]} is no list of turns")
-    if "role" in items[0] and _is_chat(row, items):
-        return found[0], ChatMessages(items, row.get("tools"))
-    return found[0], FromValue(items, row.get("system_messages"))
-
-
 def compressed(
     row: dict[str, Any], field: str, conversation: Conversation, summaries: Sequence[Summary], shortened: bool
 ) -> dict[str, Any]:
@@ -91,7 +69,11 @@ def compressed(
     marks = row.get("marks")
     added = {SUMMARY_MARK} if summaries else set()
     added |= {SHORTENED_MARK} if shortened else set()
-    made = {**row, field: items, "marks": sorted({*(marks if isinstance(marks, list) else []), *added}, key=str)}
+    made = {
+        **row,
+        field: items,
+        "marks": sorted({*(marks if isinstance(marks, list) else []), *added}, key=str),
+    }
     if summaries:
         metadata = row.get("metadata")
         made["metadata"] = {**(metadata if isinstance(metadata, dict) else {}), "summary_turns": places}
@@ -110,9 +92,3 @@ def spliced(
         items.append(make(summary.words))
         at = summary.run.end
     return items + [item for turn in turns[at:] for item in turn], places
-
-
-def _is_chat(row: dict[str, Any], items: Sequence[dict[str, Any]]) -> bool:
-    """Whether calls and thinking have fields of their own, rather than being part of the text."""
-    fields = ("tool_calls", "tool_call_id", "reasoning")
-    return "tools" in row or any(item.get(field) is not None for item in items for field in fields)

@@ -68,7 +68,7 @@ class Journal:
         self._keep(going=True, outputs=mine)
 
     def add(self, report: RowReport, place: Place, text: bytes | None) -> None:
-        """Takes the next row: what is reported of it, where the input goes on, what is written, if anything."""
+        """Takes the next row: its report, where the input goes on after it, and what is written of it."""
         if text is not None:
             name = "over_limit" if report.over_limit and self.over_limit else "output"
             self._files[name].add(text if text.endswith(b"\n") else text + b"\n")
@@ -199,4 +199,3 @@ def _stamp(path: Path) -> list[int]:
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-

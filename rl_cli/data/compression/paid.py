@@ -1,4 +1,4 @@
-"""The side ledger of paid summaries: one line each, on the disk before it is used; found again by its request."""
+"""The side ledger of paid summaries: each is on the disk before it is used, and found by its request."""
 
 from __future__ import annotations
 

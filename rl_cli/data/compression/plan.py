@@ -1,9 +1,9 @@
 """What of a conversation has to go so that it fits: a pure function of roles and token counts.
 
-Kept as they are: the first system, human, gpt and tool turn (with the gpt turn that the tool turn answers), and
-the last turns. Turns between them are replaced by a summary, beginning with the second tool result, as few as
-will do. Where that is not enough, turns between the head's own go too, and then the largest results that are
-left are shortened. A gpt turn and the tool turns after it are one unit that nothing divides.
+Kept as they are: the first system, human, gpt and tool turn (with the gpt turn that the tool turn answers),
+and the last turns. Turns between them are replaced by a summary, beginning with the second tool result, as
+few as will do. Where that is not enough, turns between the head's own go too, and then the largest results
+that are left are shortened. A gpt turn and the tool turns after it are one unit that nothing divides.
 """
 
 from __future__ import annotations

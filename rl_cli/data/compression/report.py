@@ -47,7 +47,7 @@ class RowReport:
     summaries: int = 0
     shortened_results: int = 0
     calls: int = 0
-    """Requests for summaries, repeated ones included. What another row or an earlier pass paid for counts too."""
+    """Requests for its summaries, repeated ones and those of earlier passes included."""
     cost_usd: float = 0.0
     paid: list[str] = field(default_factory=list)
     """The keys of the summaries in the side ledger."""

@@ -13,9 +13,9 @@ from rl_cli.data.compression.conversation import (
     Summary,
     Unreadable,
     compressed,
-    conversation_of,
 )
 from rl_cli.data.compression.counting import Counting
+from rl_cli.data.compression.forms import conversation_of
 from rl_cli.data.compression.plan import Limits, Plan, Run, make_plan
 from rl_cli.data.compression.report import RowReport, Status
 from rl_cli.data.compression.rows_in import LONGEST_LINE, Line

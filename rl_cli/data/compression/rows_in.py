@@ -52,7 +52,9 @@ def check_inputs(paths: Sequence[Path]) -> list[dict[str, Any]]:
         except OSError as error:
             raise explain_os_error(error, path) from error
         if other := found.get((status.st_dev, status.st_ino)):
-            raise BadUsage(f"{path} is the same file as {other}: its rows would be taken twice", "name it once")
+            raise BadUsage(
+                f"{path} is the same file as {other}: its rows would be taken twice", "name it once"
+            )
         found[status.st_dev, status.st_ino] = path
         known.append({"path": str(path.absolute()), "size": status.st_size, "mtime_ns": status.st_mtime_ns})
     return known

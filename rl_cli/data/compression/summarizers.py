@@ -13,6 +13,7 @@ from environments.policies.base import (
     BudgetExhausted,
     Completion,
     ContextOverflow,
+    Meter,
     Policy,
     PolicyError,
     Sampling,
@@ -65,7 +66,7 @@ class Summarizer(Protocol):
 
     name: str
     trouble: PolicyError | None
-    """Why nothing more is asked; None as long as all is well."""
+    """Why nothing more is asked; None as long as all is well. BudgetExhausted: there is no money for it."""
 
     async def words(self, turns: Turns, tokens: int, chars: int) -> Words:
         """A summary.
@@ -86,7 +87,7 @@ class Extractive:
     """Implements `Summarizer` with `extract`."""
 
     name = EXTRACTIVE
-    trouble = None
+    trouble: PolicyError | None = None
 
     async def words(self, turns: Turns, tokens: int, chars: int) -> Words:
         return Words(extract(turns, chars))
@@ -96,7 +97,8 @@ class PolicySummarizer:
     """Implements `Summarizer` with a policy, which is asked the same thing once only.
 
     Args:
-        policy: Who is asked; its requests are metered.
+        policy: Who is asked.
+        meter: Who pays; None: it costs nothing.
         paid: What was answered before.
         concurrency: Requests at one time, at most.
         seconds: A request may take.
@@ -107,6 +109,7 @@ class PolicySummarizer:
     def __init__(
         self,
         policy: Policy,
+        meter: Meter | None,
         paid: PaidSummaries,
         concurrency: int,
         seconds: float,
@@ -115,7 +118,8 @@ class PolicySummarizer:
     ) -> None:
         self.name = policy.name
         self.trouble: PolicyError | None = None
-        self._policy, self._paid, self._seconds, self._stop = policy, paid, seconds, stop
+        self._policy, self._meter, self._paid = policy, meter, paid
+        self._seconds, self._stop = seconds, stop
         self._shown = int(WINDOW_SHARE * window * ASCII_PER_TOKEN)
         self._slots = asyncio.Semaphore(concurrency)
         self._asked: dict[bytes, asyncio.Future[Words]] = {}
@@ -157,7 +161,7 @@ class PolicySummarizer:
         return Words(paid.text, paid)
 
     async def _complete(self, key: bytes, request: list[Message]) -> Completion:
-        bounds = Bounds(deadline=time.monotonic() + self._seconds)
+        bounds = Bounds(self._meter, time.monotonic() + self._seconds)
         try:
             async with self._policy.open(
                 f"summary-{key.hex()}", [], Sampling(temperature=None), bounds=bounds

@@ -54,7 +54,9 @@ def open_tokenizer(name: str) -> Tokenizer:
     if path.is_dir():
         return HuggingFace(name, _from_folder(path))
     if name.count("/") > 1 or name.startswith((".", "/", "~")) or path.suffix == ".json":
-        raise BadUsage(f"there is no tokenizer {name}", "name a folder, a tokenizer.json, or a model of the hub")
+        raise BadUsage(
+            f"there is no tokenizer {name}", "name a folder, a tokenizer.json, or a model of the hub"
+        )
     return HuggingFace(name, _from_hub(name))
 
 
@@ -82,7 +84,9 @@ class HuggingFace:
         tokenizer.no_padding()
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        return [len(found) for found in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+        return [
+            len(found) for found in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        ]
 
 
 class Tiktoken:
@@ -99,7 +103,9 @@ class Tiktoken:
         try:
             found = wanted if wanted in known else tiktoken.encoding_name_for_model(wanted)
         except KeyError:
-            raise BadUsage(f"tiktoken knows no {wanted!r}", f"known: {', '.join(known)}, and models") from None
+            raise BadUsage(
+                f"tiktoken knows no {wanted!r}", f"known: {', '.join(known)}, and models"
+            ) from None
         try:
             self._encoding = tiktoken.get_encoding(found)
         except OSError as error:  # it is fetched once, and kept
@@ -156,7 +162,9 @@ def _converted(name: str, local: bool) -> FastTokenizer:
         loaded: Any = AutoTokenizer.from_pretrained(name, local_files_only=local)
         return loaded.backend_tokenizer
     except (OSError, ValueError, AttributeError, ImportError) as error:
-        raise BadUsage(f"{name} has no tokenizer that can be read: {' '.join(str(error).split())[:200]}") from error
+        raise BadUsage(
+            f"{name} has no tokenizer that can be read: {' '.join(str(error).split())[:200]}"
+        ) from error
 
 
 def _require(module: str, extra: str = "tokens") -> None:

@@ -14,9 +14,23 @@ from rl_cli.data.trajectory import to_conversations
 
 TOOL = {
     "type": "function",
-    "function": {"name": "terminal", "parameters": {"type": "object", "properties": {"command": {"type": "string"}}}},
+    "function": {
+        "name": "terminal",
+        "parameters": {"type": "object", "properties": {"command": {"type": "string"}}},
+    },
 }
-SOURCES = ("argparse", "ast", "datetime", "decimal", "doctest", "inspect", "pdb", "smtplib", "subprocess", "typing")
+SOURCES = (
+    "argparse",
+    "ast",
+    "datetime",
+    "decimal",
+    "doctest",
+    "inspect",
+    "pdb",
+    "smtplib",
+    "subprocess",
+    "typing",
+)
 
 
 @cache
@@ -62,7 +76,13 @@ def messages(rng: random.Random, results: list[int], thinking: int = 200) -> lis
 
 def chat_row(rng: random.Random, results: list[int], key: str = "k-0-0") -> dict[str, Any]:
     """As a batch writes it, with the fields that matter here."""
-    return {"key": key, "messages": messages(rng, results), "tools": [TOOL], "marks": ["no_reasoning"], "metadata": {}}
+    return {
+        "key": key,
+        "messages": messages(rng, results),
+        "tools": [TOOL],
+        "marks": ["no_reasoning"],
+        "metadata": {},
+    }
 
 
 def turns_row(rng: random.Random, results: list[int], key: str = "k-0-0") -> dict[str, Any]:
