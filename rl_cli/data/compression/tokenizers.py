@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 ESTIMATE = "estimate"
 TIKTOKEN = "tiktoken:"
 FAST_FILE = "tokenizer.json"
+KINDS = "name a folder, a tokenizer.json, a model of the Hugging Face hub, tiktoken:NAME or estimate"
 
 
 class Tokenizer(Protocol):
@@ -54,9 +55,7 @@ def open_tokenizer(name: str) -> Tokenizer:
     if path.is_dir():
         return HuggingFace(name, _from_folder(path))
     if name.count("/") > 1 or name.startswith((".", "/", "~")) or path.suffix == ".json":
-        raise BadUsage(
-            f"there is no tokenizer {name}", "name a folder, a tokenizer.json, or a model of the hub"
-        )
+        raise BadUsage(f"there is no tokenizer {name}", KINDS)
     return HuggingFace(name, _from_hub(name))
 
 
@@ -138,15 +137,22 @@ def _from_folder(folder: Path) -> FastTokenizer:
 def _from_hub(name: str) -> FastTokenizer:
     _require("tokenizers")
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError, RepositoryNotFoundError
+    from huggingface_hub.errors import (
+        EntryNotFoundError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+    )
 
     try:
         return _from_file(Path(hf_hub_download(name, FAST_FILE)))
+    except HFValidationError as error:
+        raise BadUsage(f"there is no tokenizer {name}", KINDS) from error
+    except RepositoryNotFoundError as error:
+        raise BadUsage(f"the hub has no model {name}, or it wants a token (HF_TOKEN)") from error
     except (LocalEntryNotFoundError, OSError) as error:
         if isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError):
             return _converted(name, local=False)
-        if isinstance(error, RepositoryNotFoundError):
-            raise BadUsage(f"the hub has no model {name}, or it wants a token (HF_TOKEN)") from error
         raise WorkFailed(
             f"the tokenizer {name} is not on this computer and cannot be fetched",
             "fetch it once with a network, name a folder or a tokenizer.json, or use --tokenizer estimate",
