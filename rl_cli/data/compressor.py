@@ -98,14 +98,18 @@ async def compress(
         facts = _facts(job, journal, tokenizer, summarizer)
         began = time.monotonic()
         await journal.tell("running", facts)
-        await _write(job, Tools(job.limits, counting, summarizer), journal, stop, on_progress, facts)
+        tools, stopped = Tools(job.limits, counting, summarizer), False
+        try:
+            await _write(job, tools, journal, stop, on_progress, facts)
+        except Stopped:
+            stopped = True
         await journal.commit()
         facts |= {
             "seconds": round(time.monotonic() - began, 1),
             "trouble": str(summarizer.trouble) if summarizer.trouble else None,
             "out_of_budget": isinstance(summarizer.trouble, BudgetExhausted),
         }
-        if stop.is_set():
+        if stopped:
             await journal.tell("stopped", facts)
             kept = f"stopped after {journal.totals.rows:,} rows, which are kept"
             raise WorkFailed(kept, "the same command goes on from there")
@@ -149,12 +153,17 @@ async def _write(
 async def _ended(
     job: Compression, tools: Tools, after: Place, stop: asyncio.Event
 ) -> AsyncGenerator[tuple[Line, Ended]]:
-    """The rows behind a place, in their order, as they are done; after a stop those only that were begun."""
+    """The rows behind a place, in their order, as they are done.
+
+    Raises:
+        Stopped: After those that were under way when it was to stop, if there are more.
+    """
     under_way: deque[tuple[Line, asyncio.Task[Ended]]] = deque()
-    held = 0
+    held, more = 0, False
     try:
         for line in lines(job.inputs, after):
             if stop.is_set():
+                more = True
                 break
             while under_way and (
                 held + len(line.text) > WINDOW_BYTES
@@ -174,8 +183,11 @@ async def _ended(
             row = await task
             under_way.popleft()
             yield first, row
-    except Stopped:
+        if more:
+            raise Stopped
+    except Stopped:  # answers that are on their way are paid for
         await asyncio.gather(*(task for _, task in under_way), return_exceptions=True)
+        raise
     finally:
         for _, task in under_way:
             task.cancel()

@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,13 @@ def start(server: WireServer, folder: Path, tokenizer: Path, *more: str) -> subp
         stderr=subprocess.DEVNULL,
         cwd=Path(sys.modules["tests"].__path__[0]).parent,
     )
+
+
+def wait_for(server: WireServer, requests: int, process: subprocess.Popen[bytes]) -> None:
+    """Until the server has been asked so often."""
+    while len(server.requests) < requests:
+        assert process.poll() is None, process.returncode
+        time.sleep(0.005)
 
 
 def asked(server: WireServer) -> Counter[str]:

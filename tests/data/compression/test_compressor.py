@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 import resource
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -267,18 +268,27 @@ def test_a_full_disk_is_told_and_the_work_goes_on_later(tmp_path: Path, tokenize
     assert report["rows"] == 60
 
 
+class Interrupting:
+    """A tokenizer that is interrupted at its first count."""
+
+    is_estimate = False
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.name, self._tokenizer = tokenizer.name, tokenizer
+        self.stop = asyncio.Event()
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        self.stop.set()
+        return self._tokenizer.count(texts)
+
+
 def test_a_stop_keeps_what_is_done_and_the_next_call_goes_on(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    rows = some_rows(300)
-    one = job(tmp_path, rows)
-
-    async def stopped() -> None:
-        stop = asyncio.Event()
-        asyncio.get_running_loop().call_later(0.15, stop.set)
-        await compress(one, tokenizer, stop=stop)
-
+    rows = some_rows(100)
+    one, interrupting = job(tmp_path, rows), Interrupting(tokenizer)
     with pytest.raises(WorkFailed, match="which are kept"):
-        asyncio.run(stopped())
+        asyncio.run(compress(one, interrupting, stop=interrupting.stop))
+    assert not one.output.exists()
     report = asyncio.run(compress(one, tokenizer))
-    assert 0 < report["resumed"] < 300
+    assert 0 < report["resumed"] < 100
     assert [row["key"] for row in read_rows(one.output)] == [row["key"] for row in rows]
-    assert report["rows"] == 300
+    assert report["rows"] == 100

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.data.compression.kit import read_rows, save_tokenizer, turns_row, write_rows
-from tests.data.compression.paying import asked, paid, run, start
+from tests.data.compression.paying import asked, paid, run, start, wait_for
 from tests.wire.replies import Reply
 from tests.wire.server import WireServer
 
@@ -34,11 +34,10 @@ def killed_again_and_again(folder: Path, tokenizer: Path, kills: int, count: int
             kept = paid(folder)
             process = start(server, folder, tokenizer, "--concurrency", str(in_flight))
             target = before + rng.randrange(1, max(2, count // (kills + 1)))
-            while len(server.requests) < target and process.poll() is None:
-                time.sleep(0.005)
+            wait_for(server, target, process)
             time.sleep(rng.random() * 0.05)
             process.send_signal(signal.SIGKILL)
-            process.wait()
+            assert process.wait() == -signal.SIGKILL
             assert paid(folder)[: len(kept)] == kept
         finished = {line["key"] for line in paid(folder)}
         assert run(server, folder, tokenizer).code == 0
@@ -72,8 +71,7 @@ def test_the_first_interrupt_finishes_what_is_under_way(tmp_path: Path, tokenize
     write_rows(tmp_path / "in.jsonl", [turns_row(rng, [900] * 10, f"{n:x}-0-0") for n in range(40)])
     with WireServer(lambda request: Reply(SUMMARY, delay=0.3)) as server:
         process = start(server, tmp_path, tokenizer, "--concurrency", "4")
-        while len(server.requests) < 6:
-            time.sleep(0.01)
+        wait_for(server, 6, process)
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 1
         assert len(paid(tmp_path)) == len(server.requests) < 20
@@ -87,8 +85,7 @@ def test_the_second_interrupt_stops_now(tmp_path: Path, tokenizer: Path) -> None
     write_rows(tmp_path / "in.jsonl", [turns_row(rng, [900] * 10, f"{n:x}-0-0") for n in range(40)])
     with WireServer(lambda request: Reply(SUMMARY, delay=600)) as server:
         process = start(server, tmp_path, tokenizer)
-        while len(server.requests) < 6:
-            time.sleep(0.01)
+        wait_for(server, 6, process)
         process.send_signal(signal.SIGINT)
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.5)
@@ -101,8 +98,7 @@ def test_two_processes_do_not_write_one_output(tmp_path: Path, tokenizer: Path) 
     write_rows(tmp_path / "in.jsonl", [turns_row(random.Random(4), [900] * 10)])
     with WireServer(lambda request: Reply(SUMMARY, delay=600)) as server:
         process = start(server, tmp_path, tokenizer)
-        while not server.requests:
-            time.sleep(0.01)
+        wait_for(server, 1, process)
         second = run(server, tmp_path, tokenizer)
         process.kill()
         process.wait()
