@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rl_cli.cli.app import group
+from rl_cli.cli.data_compress import compress
 from rl_cli.cli.data_dedupe import dedupe_command
 from rl_cli.cli.data_export import export_command
 from rl_cli.cli.data_generate import generate, resume
@@ -34,6 +35,7 @@ app.command("dedupe")(dedupe_command)
 app.command("show")(show_command)
 app.command("export-sessions")(export_sessions_command)
 app.command("distributions")(distributions)
+app.command("compress")(compress)
 app.command("generate")(generate)
 app.command("resume")(resume)
 app.command("merge")(merge)

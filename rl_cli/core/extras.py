@@ -13,6 +13,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "math": ("math_verify",),
     "web": ("trafilatura", "lxml_html_clean"),
     "browser": ("playwright",),
+    "tokens": ("tokenizers", "tiktoken"),
     "modal": ("modal",),
     "daytona": ("daytona",),
 }

@@ -1,0 +1,71 @@
+"""Counts the texts of many rows together: whoever asks while a count is under way waits for the next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Self
+
+from rl_cli.data.compression.tokenizers import Tokenizer
+
+BATCH_CHARS = 1_000_000
+"""Of one count. A tokenizer holds some 30 bytes for each character meanwhile."""
+
+_Asked = tuple[list[str], "asyncio.Future[list[int]]"]
+
+
+class Counting:
+    """A tokenizer for many callers at once; it works in a thread, so that they go on meanwhile."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._waiting: deque[_Asked] = deque()
+        self._some = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, "tokenizer")
+
+    async def __aenter__(self) -> Self:
+        self._worker = asyncio.create_task(self._work())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._worker.cancel()
+        await asyncio.gather(self._worker, return_exceptions=True)
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def count(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text."""
+        answer: asyncio.Future[list[int]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((list(texts), answer))
+        self._some.set()
+        return await answer
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._some.wait()
+            batch = self._next()
+            texts = [text for asked, _ in batch for text in asked]
+            try:
+                counts = await loop.run_in_executor(self._thread, self._tokenizer.count, texts)
+            except Exception as error:  # the tokenizer's own: those who asked have to know
+                for _, answer in batch:
+                    if not answer.done():
+                        answer.set_exception(error)
+                continue
+            at = 0
+            for asked, answer in batch:
+                if not answer.done():  # who asked may have been cancelled
+                    answer.set_result(counts[at : at + len(asked)])
+                at += len(asked)
+
+    def _next(self) -> list[_Asked]:
+        """What is counted next: some that wait, of BATCH_CHARS or a little more together."""
+        batch, chars = [], 0
+        while self._waiting and chars < BATCH_CHARS:
+            batch.append(self._waiting.popleft())
+            chars += sum(map(len, batch[-1][0]))
+        if not self._waiting:
+            self._some.clear()
+        return batch
