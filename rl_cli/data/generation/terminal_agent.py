@@ -26,7 +26,7 @@ ANSWER = "finished_with"
     deadline=everyday.MOST_SECONDS + everyday.START_SECONDS,
     exclusive=True,
     estimate=confinement,
-    any_arguments=True,
+    covers=COVERED,
 )
 async def bash(
     command: str,
