@@ -25,7 +25,7 @@ from tests.e2e.cli import command
 
 DELAY_SECONDS = 0.05
 ROUNDS = 3
-ITEMS = {4: 60, 64: 400}
+ITEMS = {4: 40, 64: 200}
 """In flight -> items of a run."""
 MANY_ROWS = 200_000
 TOOL = {

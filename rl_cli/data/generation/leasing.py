@@ -115,6 +115,9 @@ class Leasing:
             await work
         except RlCliError as error:  # the ledger, or the workers, cannot go on
             self._end(Ending("failed", str(error), error.exit_code))
+        except Exception as error:  # a bug; what it left out must not pass for done
+            log.exception("unexpected")
+            self._end(Ending("failed", f"unexpected {type(error).__name__}: {error}", 1))
         finally:
             self._progress.in_flight -= 1
             self._slots.release()
@@ -142,16 +145,18 @@ class Leasing:
                 self._give_up(outcome)
         else:
             self._works = True
-            await self._settle_held()
             await self._write(outcome)
+            await self._settle_held()
 
     def _give_up(self, outcome: Outcome) -> None:
         if outcome.reason == "budget":
             self._end(Ending("stopped", outcome.error or "the budget is used up", 3))
             return
-        what = "the provider" if outcome.reason == "provider" else f"the {outcome.reason}"
-        times = f"{self._config.give_up_after} times in a row"
-        self._end(Ending("failed", f"{what} failed {times}, the last time with: {outcome.error}", 1))
+        if outcome.state == "open":
+            what = f"the provider failed {self._config.give_up_after} times in a row, the last time with"
+        else:
+            what = f"{len(self._held)} samples in a row failed, the last one with"
+        self._end(Ending("failed", f"{what}: {outcome.error}", 1))
 
     async def _settle_held(self) -> None:
         """What was spoilt counts as failed where other samples went well meanwhile."""
@@ -192,8 +197,8 @@ class Leasing:
         assert self._evaluations
         try:
             await self._evaluations.run(self._workers, self._slots, self._progress.ended)
-        except (OSError, RlCliError) as error:
-            log.warning("the evaluation failed: %s", error)
+        except Exception as error:  # the batch is worth more than its curve
+            log.warning("the evaluation failed: %s", error, exc_info=True)
 
     def _end(self, ending: Ending) -> None:
         """Nothing new is begun from here on; the first reason counts."""

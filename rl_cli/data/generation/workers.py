@@ -15,8 +15,9 @@ from rl_cli.data.generation.limiter import RequestLimit
 from rl_cli.data.generation.outcome import Outcome
 from rl_cli.data.generation.progress import Progress
 from rl_cli.data.generation.provider import BatchPolicy, ProviderHealth
-from rl_cli.data.generation.sampler import Sampler
+from rl_cli.data.generation.sampler import take_sample
 from rl_cli.data.generation.scoring import Scorer
+from rl_cli.data.generation.shared import Shared
 from rl_cli.spending.batch_meter import BatchMeter
 
 WITHOUT_ADDRESS = ("builtin", "scripted")
@@ -68,14 +69,14 @@ class LocalWorkers:
         self.limit = RequestLimit(requests)
         health = ProviderHealth(config.give_up_after)
         scorer = Scorer.load(config.score, self._policy) if config.score else None
-        self.sampler = Sampler(config, BatchPolicy(self._policy, self.limit, health), self.meter, scorer)
+        self._shared = Shared(config, BatchPolicy(self._policy, self.limit, health), self.meter, scorer)
         self._stack = AsyncExitStack()
 
     async def run(self, item: Item, number: int) -> Outcome:
-        return await self.sampler.run(item, number)
+        return await take_sample(self._shared, item, number)
 
     def listen(self, progress: Progress) -> None:
-        self.sampler.policy.on_heard = progress.heard
+        self._shared.policy.on_heard = progress.heard
 
     def look(self, progress: Progress) -> None:
         progress.allowed = self.limit.allowed
