@@ -1,4 +1,4 @@
-"""Samples are begun as slots become free, and written as they end: the heart of the batch runner."""
+"""The heart of the batch runner: begins samples as slots become free, writes them as they end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many requests go out at once: fewer when the endpoint asks for it, and slowly more again."""
+"""How many requests of a batch go out at once: as many as the endpoint bears."""
 
 from __future__ import annotations
 

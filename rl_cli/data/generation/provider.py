@@ -1,4 +1,4 @@
-"""The policy of a batch: whose requests keep to a limit, and which is given up when it only fails."""
+"""The policy of a batch: its requests wait for their turn, a provider that only fails is given up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who runs the samples of a batch: this process. (`ray_workers` has the other one.)"""
+"""Who runs the samples of a batch: this process, here; `ray_workers` has the other executor."""
 
 from __future__ import annotations
 
