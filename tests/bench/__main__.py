@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bench import conversation, engine, long_session, parsers, sandboxes, startup
+from tests.bench import batch, conversation, engine, long_session, parsers, sandboxes, startup
 
 if __name__ == "__main__":
     startup.main()
@@ -11,3 +11,4 @@ if __name__ == "__main__":
     parsers.main()
     engine.main()
     sandboxes.main()
+    batch.main()

@@ -22,6 +22,7 @@ from tests.data.generation.batches import (
     agent,
     entries,
     prompts_done,
+    rows,
     seeds_asked,
     words,
     write_prompts,
