@@ -8,6 +8,7 @@ from typing import Protocol, Self
 
 from environments.policies.base import SharesConnections
 from rl_cli.agent.models import endpoint_of, resolve_policy
+from rl_cli.core.own_process import drop_keys
 from rl_cli.core.settings import home, load_settings
 from rl_cli.data.batch.config import BatchConfig
 from rl_cli.data.batch.items import Item
@@ -22,6 +23,8 @@ from rl_cli.spending.batch_meter import BatchMeter
 
 WITHOUT_ADDRESS = ("builtin", "scripted")
 """Providers that answer in this process."""
+SEARCH_KEYS = ("TAVILY_API_KEY", "BRAVE_API_KEY")
+"""What the tool web_search needs."""
 
 
 class Workers(Protocol):
@@ -48,7 +51,7 @@ class Workers(Protocol):
 
 
 class LocalWorkers:
-    """Samples in this event loop.
+    """Samples in this event loop. With an environment that scores, no keys stay in os.environ.
 
     Args:
         config: Of the batch; names its model.
@@ -68,6 +71,8 @@ class LocalWorkers:
         self.meter = BatchMeter.open(home(), settings, session_of(config.name), address)
         self.limit = RequestLimit(requests)
         health = ProviderHealth(config.give_up_after)
+        if config.score:  # a person's own code, which is not given the keys
+            drop_keys(keep=SEARCH_KEYS)
         scorer = Scorer.load(config.score, self._policy) if config.score else None
         self._shared = Shared(config, BatchPolicy(self._policy, self.limit, health), self.meter, scorer)
         self._stack = AsyncExitStack()
