@@ -109,8 +109,9 @@ class Retrying:
     reason: str
     """One line without secrets."""
     wait_seconds: float
-    throttled: bool = False
-    """The endpoint asks for fewer requests."""
+    pause: float | None = None
+    """Seconds in which the endpoint wants no other request either, 0 where it names no time; None: it is no
+    matter of how many there are."""
 
 
 Delta = TextDelta | ReasoningDelta | Retrying

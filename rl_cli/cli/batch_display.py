@@ -80,9 +80,7 @@ def line_of(progress: Progress) -> str:
         parts.append(f"failed: {_names(progress.failed)}")
     if progress.marks:
         parts.append(f"marked: {_names(progress.marks)}")
-    if progress.note:
-        parts.append(progress.note)
-    return ", ".join(parts)
+    return ", ".join(parts) + (f"; {progress.note}" if progress.note else "")
 
 
 def block_of(progress: Progress) -> list[Line]:

@@ -157,6 +157,8 @@ def _run(config: BatchConfig, yes: bool) -> None:
     merge(folder, Filters(min_score=config.min_score))
     progress = ended.progress
     counts = f"{progress.done} done, {progress.failed.total()} failed"
+    if progress.bad_rows:
+        counts += f", {progress.bad_rows} rows of the input passed over"
     say(f"{config.name}: {ended.state}, {counts}: {folder.path}", error=True)
     if ended.exit_code:
         go_on = f"rl-cli data resume {config.name} goes on" if ended.state != "finished" else ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, replace
+from typing import Any
 
 from environments.policies.base import BudgetExhausted, Usage
 from rl_cli.core.errors import RlCliError
@@ -22,11 +23,13 @@ AHEAD = (64, 16, 4, 1)
 class BatchMeter(SessionMeter):
     """A SessionMeter whose requests share an entry. `close` it at the end."""
 
-    _entry: Entry | None = None
-    _spent = _sent = _room = NOTHING
-    """Of the entry's amounts: settled; set aside for requests that are under way; for those to come."""
-    _used = Usage()
-    _estimated = False
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._entry: Entry | None = None
+        self._spent = self._sent = self._room = NOTHING
+        """Of the entry's amounts: settled; set aside for requests that are under way; for those to come."""
+        self._used, self._estimated = Usage(), False
+        self._lock = threading.Lock()
 
     def reserve(self, model: str, input_tokens: int, max_output_tokens: int) -> Share:  # type: ignore[override]
         """As SessionMeter does."""
@@ -71,10 +74,6 @@ class BatchMeter(SessionMeter):
         self._spent += Amounts(dollars, usage.input_tokens + usage.output_tokens)
         self._used += usage
         self._estimated = self._estimated or estimated
-
-    @property
-    def _lock(self) -> threading.Lock:
-        return self.__dict__.setdefault("_own_lock", threading.Lock())
 
     def _reserve_ahead(self, asked: Entry) -> None:
         """Raises BudgetExhausted where not even this one is allowed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.bench import compressor, conversation, engine, long_session, parsers, sandboxes, startup
+from tests.bench import batch, conversation, engine, long_session, parsers, sandboxes, startup
 
 if __name__ == "__main__":
     startup.main()
@@ -12,3 +13,4 @@ if __name__ == "__main__":
     engine.main()
     sandboxes.main()
     compressor.main()
+    batch.main()

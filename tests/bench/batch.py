@@ -25,8 +25,10 @@ from tests.e2e.cli import command
 
 DELAY_SECONDS = 0.05
 ROUNDS = 3
-ITEMS = {4: 60, 64: 400}
+ITEMS = {4: 40, 64: 200}
 """In flight -> items of a run."""
+NONE = "no sandbox"
+"""The terminal is not offered, so that a call of it is answered at once with an error."""
 MANY_ROWS = 200_000
 TOOL = {
     "type": "function",
@@ -91,7 +93,8 @@ def measured(words: list[str], items: int, **environment: str) -> Run:
 
 def ours(input_: Path, items: int, in_flight: int, sandbox: str, home: Path) -> Run:
     words = ["data", "generate", "--input", str(input_), "--name", "b", "--model", "openai/m", "--yes"]
-    words += ["--base-url", "{url}", "--toolsets", "terminal", "--sandbox", sandbox]
+    offered = ["math"] if sandbox == NONE else ["terminal", "--sandbox", sandbox]
+    words += ["--base-url", "{url}", "--toolsets", *offered]
     words += ["--concurrency", str(in_flight), "--max-samples", str(items)]
     return measured(command(*words), items, RL_CLI_HOME=str(home))
 
@@ -139,7 +142,7 @@ def compare(folder: Path, sandbox: str, in_flight: int) -> None:
     write_rows(input_, items)
     pairs = []
     for round_ in range(ROUNDS):
-        home = folder / f"{sandbox}-{in_flight}-{round_}"
+        home = folder / f"{sandbox.split()[0]}-{in_flight}-{round_}"
         pairs.append((bare(input_, items, in_flight), ours(input_, items, in_flight, sandbox, home)))
     rate = statistics.median(b.seconds / o.seconds for b, o in pairs)
     cpu = statistics.median(o.cpu / b.cpu for b, o in pairs)
@@ -165,7 +168,7 @@ def start_and_memory(folder: Path) -> None:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        for sandbox in ("local", "bubblewrap"):
+        for sandbox in (NONE, "local", "bubblewrap"):
             for in_flight in ITEMS:
                 compare(Path(folder), sandbox, in_flight)
         start_and_memory(Path(folder))

@@ -1,4 +1,4 @@
-"""Periodic evaluation: some items are held out, asked again from time to time, and scored."""
+"""Periodic evaluation: held-out items, asked again from time to time, become a curve of scores."""
 
 from __future__ import annotations
 

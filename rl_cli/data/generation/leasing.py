@@ -1,4 +1,4 @@
-"""Samples are begun as slots become free, and written as they end: the heart of the batch runner."""
+"""The heart of the batch runner: begins samples as slots become free, writes them as they end."""
 
 from __future__ import annotations
 
@@ -61,7 +61,10 @@ class Leasing:
         self._progress, self._stopping, self._evaluations = progress, stopping, evaluations
         self._slots = asyncio.Semaphore(config.concurrency)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._held: list[Outcome] = []
+        self._held: list[tuple[float, Outcome]] = []
+        """With the time of each, on the clock of time.monotonic()."""
+        self._streak = 0
+        """Spoilt samples since the last one that went well."""
         self._works = False
         self.ending: Ending | None = None
 
@@ -83,7 +86,7 @@ class Leasing:
         finally:
             watch.cancel()
             await self._cancel()
-        await self._settle_held()
+        await self._settle_rest()
         if self.ending is None and self._stopping.asked.is_set():
             self.ending = Ending("stopped", "stopped by a person", 130)
         return self.ending
@@ -115,6 +118,9 @@ class Leasing:
             await work
         except RlCliError as error:  # the ledger, or the workers, cannot go on
             self._end(Ending("failed", str(error), error.exit_code))
+        except Exception as error:  # a bug; what it left out must not pass for done
+            log.exception("unexpected")
+            self._end(Ending("failed", f"unexpected {type(error).__name__}: {error}", 1))
         finally:
             self._progress.in_flight -= 1
             self._slots.release()
@@ -129,6 +135,7 @@ class Leasing:
                 return  # held, or open
 
     async def _sample(self, item: Item, number: int) -> None:
+        began = time.monotonic()
         with about(item):
             outcome = await self._workers.run(item, number)
             if outcome.error:
@@ -137,32 +144,39 @@ class Leasing:
         if outcome.state == "open":
             self._give_up(outcome)
         elif outcome.is_spoilt:
-            self._held.append(outcome)
-            if len(self._held) >= self._config.give_up_after:
+            self._held.append((time.monotonic(), outcome))
+            self._streak += 1
+            if self._streak >= self._config.give_up_after:
                 self._give_up(outcome)
         else:
-            self._works = True
-            await self._settle_held()
+            self._works, self._streak = True, 0
             await self._write(outcome)
+            await self._settle_held(began)
 
     def _give_up(self, outcome: Outcome) -> None:
         if outcome.reason == "budget":
             self._end(Ending("stopped", outcome.error or "the budget is used up", 3))
             return
-        what = "the provider" if outcome.reason == "provider" else f"the {outcome.reason}"
-        times = f"{self._config.give_up_after} times in a row"
-        self._end(Ending("failed", f"{what} failed {times}, the last time with: {outcome.error}", 1))
-
-    async def _settle_held(self) -> None:
-        """What was spoilt counts as failed where other samples went well meanwhile."""
-        held, self._held = self._held, []
-        if not held:
-            return
-        if self._works and (self.ending is None or self.ending.state != "failed"):
-            for outcome in held:
-                await self._write(outcome)
+        if outcome.state == "open":
+            what = f"the provider failed {self._config.give_up_after} times in a row, the last time with"
         else:
-            self._end(Ending("failed", f"nothing could be made: {held[-1].error}", 1))
+            what = f"{self._streak} samples in a row failed, the last one with"
+        self._end(Ending("failed", f"{what}: {outcome.error}", 1))
+
+    async def _settle_held(self, began: float) -> None:
+        """What was spoilt counts as failed where a sample that was begun later went well."""
+        held = self._held
+        self._held = [(at, outcome) for at, outcome in held if at >= began]
+        for at, outcome in held:
+            if at < began:
+                await self._write(outcome)
+
+    async def _settle_rest(self) -> None:
+        """At the end, unless it all failed in the end."""
+        if self._held and not self._works:
+            self._end(Ending("failed", f"nothing could be made: {self._held[-1][1].error}", 1))
+        elif self.ending is None or self.ending.state != "failed":
+            await self._settle_held(float("inf"))
 
     async def _write(self, outcome: Outcome) -> None:
         entry = Entry(
@@ -192,8 +206,8 @@ class Leasing:
         assert self._evaluations
         try:
             await self._evaluations.run(self._workers, self._slots, self._progress.ended)
-        except (OSError, RlCliError) as error:
-            log.warning("the evaluation failed: %s", error)
+        except Exception as error:  # the batch is worth more than its curve
+            log.warning("the evaluation failed: %s", error, exc_info=True)
 
     def _end(self, ending: Ending) -> None:
         """Nothing new is begun from here on; the first reason counts."""

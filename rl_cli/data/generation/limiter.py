@@ -1,4 +1,4 @@
-"""How many requests go out at once: fewer when the endpoint asks for it, and slowly more again."""
+"""How many requests of a batch go out at once: as many as the endpoint bears."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ class RequestLimit:
         self._allowed = min(float(self.most), self._allowed + 1 / self._allowed)
         self._wake()
 
-    def throttled(self, sent_at: float, wait_seconds: float) -> None:
+    def throttled(self, sent_at: float, pause: float) -> None:
         """A request was refused because there are too many of them.
 
         Args:
             sent_at: When it was sent, on the clock of time.monotonic().
-            wait_seconds: Until it is sent again; no other is sent before that.
+            pause: Seconds before which no other is sent.
         """
         now = time.monotonic()
-        self._paused_until = max(self._paused_until, now + min(wait_seconds, LONGEST_PAUSE))
+        self._paused_until = max(self._paused_until, now + min(pause, LONGEST_PAUSE))
         if sent_at > self._halved_at:
             self._allowed, self._halved_at = max(1.0, self._allowed / 2), now
 

@@ -7,8 +7,9 @@ from typing import Literal
 
 from rl_cli.data.rows import Row
 
-SPOILT = frozenset({"provider", "sandbox", "internal"})
-"""Reasons that tell of the machinery, not of the sample: in a row they stop the batch."""
+SPOILT = frozenset({"provider", "sandbox", "internal", "deadline"})
+"""Reasons that tell of the machinery, not of the sample: in a row they stop the batch. `deadline` is of those
+that got no answer before theirs; with one they are done, and incomplete."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,6 @@ class Outcome:
     """The last error, in one line that begins with its class."""
     attempts: int = 1
     """How often that which failed was tried."""
-    answered: bool = False
-    """The provider answered at least once."""
 
     @property
     def is_spoilt(self) -> bool:

@@ -1,4 +1,4 @@
-"""The policy of a batch: whose requests keep to a limit, and which is given up when it only fails."""
+"""The policy of a batch: its requests wait for their turn, a provider that only fails is given up."""
 
 from __future__ import annotations
 
@@ -38,25 +38,27 @@ class ProviderHealth:
 
     Attributes:
         give_up_after: Failures in a row, of all conversations, after which the provider counts as down.
-        answers: Requests that were answered.
         streak: Failures since the last answer.
         last_error: What the last failure said.
+        failed_at: When, on the clock of time.monotonic().
     """
 
     give_up_after: int
-    answers: int = 0
     streak: int = 0
     last_error: str = ""
+    failed_at: float = float("-inf")
 
     @property
     def is_down(self) -> bool:
         return self.streak >= self.give_up_after
 
-    def answered(self) -> None:
-        self.answers, self.streak = self.answers + 1, 0
+    def answered(self, sent_at: float) -> None:
+        """A request was answered; one that was sent before the last failure tells nothing of now."""
+        if sent_at >= self.failed_at:
+            self.streak = 0
 
     def failed(self, error: Exception) -> None:
-        self.streak, self.last_error = self.streak + 1, str(error)
+        self.streak, self.last_error, self.failed_at = self.streak + 1, str(error), time.monotonic()
 
 
 class BatchPolicy:
@@ -116,7 +118,7 @@ class BatchSession:
                     raise
             else:
                 self._limit.answered()
-                self._health.answered()
+                self._health.answered(self._sent_at)
                 self._on_heard()
                 self.finish = completion.finish_reason
                 return completion
@@ -127,8 +129,8 @@ class BatchSession:
         self._on_heard()
         if isinstance(delta, Retrying):
             self.attempts += 1
-            if delta.throttled:
-                self._limit.throttled(self._sent_at, delta.wait_seconds)
+            if delta.pause is not None:
+                self._limit.throttled(self._sent_at, delta.pause)
             self._sent_at = time.monotonic() + delta.wait_seconds
         if self._on_delta:
             self._on_delta(delta)

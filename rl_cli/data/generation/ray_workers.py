@@ -10,6 +10,8 @@ import asyncio
 import logging
 import math
 import os
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -20,9 +22,11 @@ from rl_cli.data.batch.items import Item
 from rl_cli.data.batch.samples import row_key
 from rl_cli.data.generation.outcome import Outcome
 from rl_cli.data.generation.progress import Progress
-from rl_cli.data.generation.workers import session_of
+from rl_cli.data.generation.workers import LocalWorkers, session_of
 from rl_cli.spending.meter import SessionMeter
 
+CLOSE_SECONDS = 10.0
+FLUSH_SECONDS = 1.0
 MOST_LEASES = 3
 """A sample that has ended so many actors fails."""
 
@@ -36,7 +40,7 @@ class Slot:
 
 
 class RayWorkers:
-    """One actor for each core of the cluster, and no more than samples in flight.
+    """One actor for each core of the cluster, no more of them than samples in flight.
 
     Args:
         config: Of the batch. Its `ray_address` is an existing cluster; None starts one on this machine, which
@@ -46,6 +50,8 @@ class RayWorkers:
         BadUsage: Ray is not installed.
     """
 
+    hears = False
+
     def __init__(self, config: BatchConfig) -> None:
         try:
             import ray
@@ -54,8 +60,6 @@ class RayWorkers:
         self._ray, self._config = ray, config
         self._ledger = SessionMeter.open(home(), load_settings(), session_of(config.name))
         self._slots: list[Slot] = []
-
-    hears = False
 
     def listen(self, progress: Progress) -> None:
         """Nothing is heard from other processes before a sample has ended."""
@@ -85,6 +89,9 @@ class RayWorkers:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        closing = [asyncio.ensure_future(_closed(slot.actor)) for slot in self._slots]
+        if closing:
+            await asyncio.wait(closing, timeout=CLOSE_SECONDS)
         for slot in self._slots:
             self._ray.kill(slot.actor)
         await asyncio.to_thread(self._ray.shutdown)
@@ -120,19 +127,33 @@ class RayWorkers:
         return remote.remote(config, self._requests, str(home()))
 
 
+async def _closed(actor: Any) -> None:
+    """Also where the actor is gone."""
+    with suppress(Exception):
+        await actor.close.remote()
+
+
 class Worker:
     """What runs in an actor."""
 
     def __init__(self, config: dict[str, Any], requests: int, home_folder: str) -> None:
         os.environ["RL_CLI_HOME"] = home_folder
         self._config, self._requests = BatchConfig.model_validate(config), requests
-        self._opened: asyncio.Task[Any] | None = None
+        self._opening: asyncio.Task[LocalWorkers] | None = None
+        self._flushed_at = time.monotonic()
 
     async def run(self, item: Item, number: int) -> Outcome:
-        from rl_cli.data.generation.workers import LocalWorkers
+        """One sample. What is spent is written about once a second."""
+        if self._opening is None:
+            self._opening = asyncio.ensure_future(LocalWorkers(self._config, self._requests).__aenter__())
+        workers = await asyncio.shield(self._opening)
+        outcome = await workers.run(item, number)
+        if time.monotonic() - self._flushed_at > FLUSH_SECONDS:
+            self._flushed_at = time.monotonic()
+            await asyncio.to_thread(workers.meter.flush)
+        return outcome
 
-        if self._opened is None:
-            workers = LocalWorkers(self._config, self._requests)
-            self._opened = asyncio.ensure_future(workers.__aenter__())
-        workers = await asyncio.shield(self._opened)
-        return await workers.run(item, number)
+    async def close(self) -> None:
+        """Writes what was spent."""
+        if self._opening is not None:
+            await (await self._opening).__aexit__()

@@ -1,4 +1,4 @@
-"""Who runs the samples of a batch: this process. (`ray_workers` has the other one.)"""
+"""Who runs the samples of a batch: this process, here; `ray_workers` has the other executor."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Protocol, Self
 
 from environments.policies.base import SharesConnections
 from rl_cli.agent.models import endpoint_of, resolve_policy
+from rl_cli.core.own_process import drop_keys
 from rl_cli.core.settings import home, load_settings
 from rl_cli.data.batch.config import BatchConfig
 from rl_cli.data.batch.items import Item
@@ -15,12 +16,15 @@ from rl_cli.data.generation.limiter import RequestLimit
 from rl_cli.data.generation.outcome import Outcome
 from rl_cli.data.generation.progress import Progress
 from rl_cli.data.generation.provider import BatchPolicy, ProviderHealth
-from rl_cli.data.generation.sampler import Sampler
+from rl_cli.data.generation.sampler import take_sample
 from rl_cli.data.generation.scoring import Scorer
+from rl_cli.data.generation.shared import Shared
 from rl_cli.spending.batch_meter import BatchMeter
 
 WITHOUT_ADDRESS = ("builtin", "scripted")
 """Providers that answer in this process."""
+SEARCH_KEYS = ("TAVILY_API_KEY", "BRAVE_API_KEY")
+"""What the tool web_search needs."""
 
 
 class Workers(Protocol):
@@ -47,7 +51,7 @@ class Workers(Protocol):
 
 
 class LocalWorkers:
-    """Samples in this event loop.
+    """Samples in this event loop. With an environment that scores, no keys stay in os.environ.
 
     Args:
         config: Of the batch; names its model.
@@ -67,15 +71,17 @@ class LocalWorkers:
         self.meter = BatchMeter.open(home(), settings, session_of(config.name), address)
         self.limit = RequestLimit(requests)
         health = ProviderHealth(config.give_up_after)
+        if config.score:  # a person's own code, which is not given the keys
+            drop_keys(keep=SEARCH_KEYS)
         scorer = Scorer.load(config.score, self._policy) if config.score else None
-        self.sampler = Sampler(config, BatchPolicy(self._policy, self.limit, health), self.meter, scorer)
+        self._shared = Shared(config, BatchPolicy(self._policy, self.limit, health), self.meter, scorer)
         self._stack = AsyncExitStack()
 
     async def run(self, item: Item, number: int) -> Outcome:
-        return await self.sampler.run(item, number)
+        return await take_sample(self._shared, item, number)
 
     def listen(self, progress: Progress) -> None:
-        self.sampler.policy.on_heard = progress.heard
+        self._shared.policy.on_heard = progress.heard
 
     def look(self, progress: Progress) -> None:
         progress.allowed = self.limit.allowed

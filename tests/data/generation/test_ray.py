@@ -15,8 +15,18 @@ from pathlib import Path
 import psutil
 import pytest
 
+from rl_cli.spending.ledger import Ledger
 from tests.components import leave_out
-from tests.data.generation.batches import FAILS, agent, entries, prompts_done, words, write_prompts
+from tests.data.generation.batches import (
+    FAILS,
+    agent,
+    entries,
+    prompts_done,
+    rows,
+    seeds_asked,
+    words,
+    write_prompts,
+)
 from tests.data.generation.kills import slow_agent, whole
 from tests.wire.server import WireServer
 
@@ -72,9 +82,14 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path, home: Path, count
         over.set()
         killer.join()
         assert done.returncode == 0, done.stderr
-        asked = Counter(r.body["seed"] for r in server.requests if r.body["messages"][-1]["role"] == "user")
+        asked = seeds_asked(server)
     assert killed == kills
     whole(Counter(prompts))
+    with Ledger(home).looking() as books:
+        spent = books.totals("session", "batch-b").spent.tokens
+    used = sum(row["usage"]["input_tokens"] + row["usage"]["output_tokens"] for row in rows())
+    assert used * 0.5 < spent, "what the killed had not written yet is missing"
+    assert spent <= used * 1.5
     assert asked.total() - len(asked) <= 4 * kills, "only what the killed had in hand is asked again"
 
 

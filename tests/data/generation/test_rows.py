@@ -33,6 +33,20 @@ def test_a_row_holds_the_conversation_and_how_it_was_made(tmp_path: Path) -> Non
     assert row["cost_usd"] == 0.0  # this computer answered
 
 
+def test_the_messages_api_answers_as_well(tmp_path: Path) -> None:
+    def answer(request: Request) -> Answer:
+        done = "tool_result" in json.dumps(request.body["messages"][-1])
+        return (
+            Reply("42", reasoning="so") if done else Reply(calls=[Call("calculator", {"expression": "6*7"})])
+        )
+
+    with WireServer(answer) as server:
+        input_ = write_prompts(tmp_path / "in.jsonl", ["a", "b"])
+        ended = make(input_, server, model="anthropic/m", base_url=server.anthropic_url)
+        assert not server.violations
+    assert (ended.exit_code, [row["tool_stats"]["calculator"]["success"] for row in rows()]) == (0, [1, 1])
+
+
 def test_every_sample_is_asked_with_a_seed_of_its_own(tmp_path: Path) -> None:
     with WireServer(agent) as server:
         make(write_prompts(tmp_path / "in.jsonl", ["a", "a", "b"]), server, samples=3)

@@ -83,6 +83,18 @@ def test_what_cannot_be_judged_is_kept_and_marked(tmp_path: Path, environments: 
     assert scores == {"breaks": (None, ["no_reasoning", "unscored"]), "fine": (6.0, ["no_reasoning"])}
 
 
+def test_an_environment_is_not_given_the_keys(
+    tmp_path: Path, environments: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-" + "Ab3dEf6hIj9lMn2pQr5t" * 2)
+    code = LENGTHS.replace('name = "lengths"', 'name = "keys"')
+    code = code.replace("float(len(rollout.result.final_text))", "float('OPENAI_API_KEY' in os.environ)")
+    (environments / "keys.py").write_text("import os\n" + code)
+    with WireServer(lambda request: Reply("fine"), key="sk-" + "Ab3dEf6hIj9lMn2pQr5t" * 2) as server:
+        make(write_prompts(tmp_path / "in.jsonl", ["a"]), server, score="keys")
+    assert [row["score"] for row in rows()] == [0.0]
+
+
 def test_the_best_of_several_is_kept(tmp_path: Path, environments: Path) -> None:
     numbers: Counter[str] = Counter()
     with WireServer(lambda request: lengthening(request, numbers)) as server:
