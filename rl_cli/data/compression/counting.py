@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
@@ -36,10 +36,12 @@ class Counting:
 
     async def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text."""
-        answer: asyncio.Future[list[int]] = asyncio.get_running_loop().create_future()
-        self._waiting.append((list(texts), answer))
+        answers = []
+        for part in _parts(texts):
+            answers.append(asyncio.get_running_loop().create_future())
+            self._waiting.append((part, answers[-1]))
         self._some.set()
-        return await answer
+        return [count for answer in answers for count in await answer]
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
@@ -69,3 +71,17 @@ class Counting:
         if not self._waiting:
             self._some.clear()
         return batch
+
+
+def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
+    """The texts in lists of BATCH_CHARS or a little more, so that a giant row is not counted at once."""
+    part: list[str] = []
+    chars = 0
+    for text in texts:
+        part.append(text)
+        chars += len(text)
+        if chars >= BATCH_CHARS:
+            yield part
+            part, chars = [], 0
+    if part:
+        yield part
