@@ -82,7 +82,7 @@ def compress(
         raise BadUsage("where to write is not said", "give --output FILE, or --dry-run")
     job = Compression(
         tuple(map(_file_of, input_)),
-        output or Path("/dev/null"),
+        output or Path(),
         Limits(max_tokens, summary_tokens, keep_last),
         concurrency,
         summary_seconds,
