@@ -10,29 +10,32 @@ from typing import Self
 
 from rl_cli.data.compression.tokenizers import Tokenizer
 
-BATCH_CHARS = 1_000_000
+BATCH_CHARS = 500_000
 """Of one count. A tokenizer holds some 30 bytes for each character meanwhile."""
+AT_ONCE = 2
+"""Counts at one time: the cores have work while the result of one is taken and the next is put together."""
 
 _Asked = tuple[list[str], "asyncio.Future[list[int]]"]
 
 
 class Counting:
-    """A tokenizer for many callers at once; it works in a thread, so that they go on meanwhile."""
+    """A tokenizer for many callers at once; it works in threads, so that they go on meanwhile."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._waiting: deque[_Asked] = deque()
         self._some = asyncio.Event()
-        self._thread = ThreadPoolExecutor(1, "tokenizer")
+        self._threads = ThreadPoolExecutor(AT_ONCE, "tokenizer")
 
     async def __aenter__(self) -> Self:
-        self._worker = asyncio.create_task(self._work())
+        self._workers = [asyncio.create_task(self._work()) for _ in range(AT_ONCE)]
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._worker.cancel()
-        await asyncio.gather(self._worker, return_exceptions=True)
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text."""
@@ -47,10 +50,11 @@ class Counting:
         loop = asyncio.get_running_loop()
         while True:
             await self._some.wait()
-            batch = self._next()
+            if not (batch := self._next()):
+                continue
             texts = [text for asked, _ in batch for text in asked]
             try:
-                counts = await loop.run_in_executor(self._thread, self._tokenizer.count, texts)
+                counts = await loop.run_in_executor(self._threads, self._tokenizer.count, texts)
             except Exception as error:  # the tokenizer's own: those who asked have to know
                 for _, answer in batch:
                     if not answer.done():
