@@ -82,7 +82,7 @@ def compress(
         raise BadUsage("where to write is not said", "give --output FILE, or --dry-run")
     job = Compression(
         tuple(map(_file_of, input_)),
-        output or Path("/dev/null"),
+        output or Path(),
         Limits(max_tokens, summary_tokens, keep_last),
         concurrency,
         summary_seconds,
@@ -165,14 +165,17 @@ class _Progress:
     """Lines for a person who waits: one that is written over in a terminal, else a new one now and then."""
 
     def __init__(self) -> None:
-        self._began = self._told = time.monotonic()
+        self._told = time.monotonic()
+        self._first: tuple[float, int] | None = None
+        """When it was first told of rows, and of how many: an earlier process may have written some."""
 
     def __call__(self, totals: Totals) -> None:
         now, in_terminal = time.monotonic(), sys.stderr.isatty()
         if not in_terminal and now - self._told < PROGRESS_SECONDS:
             return
+        began, before = self._first = self._first or (now, totals.rows)
+        rate = (totals.rows - before) / (now - began) if now > began else 0.0
         self._told, seen = now, totals.as_dict()
-        rate = totals.rows / (now - self._began)
         line = (
             f"{totals.rows:,} rows, {rate:.1f} a second: {seen['compressed']:,} compressed, "
             f"{seen['failed']:,} failed, {seen['calls']:,} requests, ${seen['cost_usd']:.2f}"

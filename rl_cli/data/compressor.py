@@ -41,6 +41,7 @@ class Compression:
 
     inputs: tuple[Path, ...]
     output: Path
+    """A dry run does not look at it."""
     limits: Limits = field(default_factory=Limits)
     concurrency: int = 50
     """Requests at one time, at most."""
@@ -80,6 +81,8 @@ async def compress(
         OSError: A file cannot be read or written; it can be gone on with.
     """
     known = _checked(job)
+    if any(job.output.exists() and job.output.samefile(path) for path in job.inputs):
+        raise BadUsage(f"{job.output} is an input", "name another output")
     stop = stop or asyncio.Event()
     who = policy.name if policy else EXTRACTIVE
     what = {**_settings(job), "inputs": known, "tokenizer": tokenizer.name, "summarizer": who}
@@ -217,7 +220,7 @@ def _checked(job: Compression) -> list[dict[str, Any]]:
         raise BadUsage("a summary's tokens, its seconds and the requests at one time are more than 0")
     if not 0 < job.sample_percent <= 100:
         raise BadUsage(f"{job.sample_percent:g} % of the rows cannot be taken", "more than 0, at most 100")
-    known = check_inputs([*job.inputs, *([job.output] if job.output.exists() else [])])[: len(job.inputs)]
+    known = check_inputs(job.inputs)
     if not any(file["size"] for file in known):
         raise BadUsage(f"{', '.join(map(str, job.inputs))}: no rows")
     return known

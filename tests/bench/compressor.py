@@ -21,7 +21,7 @@ from tests.data.compression.kit import long_row, save_tokenizer, write_rows
 ROWS = 500
 TOKENS = 32_000
 CHARS_PER_TOKEN = 3.2
-ROUNDS = 2
+ROUNDS = 3
 CHARS = 1_000_000
 """Of a count of the bare one."""
 

@@ -79,7 +79,7 @@ def _checked(number: int, message: Any) -> str:
 
 def _with_texts(message: Message) -> Message:
     """With text for what rows of others hold as objects or leave out."""
-    reasoning = message.get("reasoning")
+    reasoning = message.get("reasoning") or cast(Any, message).get("reasoning_content")
     calls = [
         {"id": str(call.get("id") or ""), "type": "function", "function": _function(call["function"])}
         for call in message.get("tool_calls") or []

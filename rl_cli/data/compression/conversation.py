@@ -20,6 +20,8 @@ ROLES = {
 """The roles of both forms -> those of the from/value form."""
 SUMMARY_MARK, SHORTENED_MARK = "summary", "shortened_result"
 """What `marks` says of a compressed row."""
+PLACES = "summary_turns"
+"""The field of `metadata` with the places of the summaries among the turns, from 0."""
 
 
 class Unreadable(ValueError):
@@ -76,7 +78,9 @@ def compressed(
     }
     if summaries:
         metadata = row.get("metadata")
-        made["metadata"] = {**(metadata if isinstance(metadata, dict) else {}), "summary_turns": places}
+        known = metadata if isinstance(metadata, dict) else {}
+        earlier = _still_there(known.get(PLACES), row[field], items)
+        made["metadata"] = {**known, PLACES: sorted({*earlier, *places})}
     return made
 
 
@@ -92,3 +96,10 @@ def spliced(
         items.append(make(summary.words))
         at = summary.run.end
     return items + [item for turn in turns[at:] for item in turn], places
+
+
+def _still_there(places: Any, before: Sequence[Any], after: Sequence[Any]) -> list[int]:
+    """Where the items of these places are now, as far as they are there."""
+    listed = places if isinstance(places, list) else []
+    held = {id(before[at]) for at in listed if type(at) is int and 0 <= at < len(before)}
+    return [at for at, item in enumerate(after) if id(item) in held]

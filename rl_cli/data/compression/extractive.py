@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rl_cli.core.cuts import one_line
-
 SHORTEST_LINE = 60
 """Characters; with less for each turn, turns in the middle are left out instead."""
-TAKEN = 8
+TAKEN = 4
 """So many times as much of a turn is looked at as its line may take: white space goes."""
 _MARKUP = re.compile(r"</?(?:tool_call|tool_response|think)>")
 
@@ -36,7 +34,13 @@ def extract(turns: Sequence[tuple[str, str]], chars: int) -> str:
 
 
 def _lines(turns: Sequence[tuple[str, str]], width: int) -> list[str]:
-    return [one_line(f"{role}: {_said(text, width)}", width) for role, text in turns]
+    return [_cut(f"{role}: {_said(text, width)}", width) for role, text in turns]
+
+
+def _cut(text: str, width: int) -> str:
+    """On one line. Nothing is masked: the turns that stay are not either."""
+    line = " ".join(text.split())
+    return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
 def _said(text: str, width: int) -> str:

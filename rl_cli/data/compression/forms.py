@@ -33,5 +33,5 @@ def conversation_of(row: dict[str, Any]) -> tuple[str, Conversation]:
 
 def _is_chat(row: dict[str, Any], items: Sequence[dict[str, Any]]) -> bool:
     """Whether calls and thinking have fields of their own, rather than being part of the text."""
-    fields = ("tool_calls", "tool_call_id", "reasoning")
+    fields = ("tool_calls", "tool_call_id", "reasoning", "reasoning_content")
     return "tools" in row or any(item.get(field) is not None for item in items for field in fields)

@@ -27,7 +27,7 @@ class FromValue:
         self.beside = [repair_surrogates(content) for content in contents if isinstance(content, str)]
 
     def _role(self, number: int, turn: Mapping[str, Any]) -> str:
-        role, text = (turn.get(name) if isinstance(turn, Mapping) else None for name in self._names)
+        role, text = turn.get(self._names[0]), turn.get(self._names[1])
         if not isinstance(role, str) or role not in ROLES or not isinstance(text, str):
             wanted = f"a role as {self._names[0]} and a text as {self._names[1]}"
             raise Unreadable(f"turn {number + 1} is no object with {wanted}")

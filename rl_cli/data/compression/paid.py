@@ -51,6 +51,8 @@ class PaidSummaries:
         self._places: dict[bytes, int] = {}
         self._size = 0
         self._turn = asyncio.Lock()
+        self._waiting: list[tuple[bytes, bytes]] = []
+        self._error: OSError | None = None
         for line in self._lines:
             if not line.endswith(b"\n"):
                 break
@@ -74,27 +76,32 @@ class PaidSummaries:
         """Keeps a summary; returns once it is on the disk.
 
         Raises:
-            OSError: It cannot be written; the ledger is as it was.
+            OSError: It, or an earlier one, cannot be written; the ledger is as it was.
         """
-        async with self._turn:
-            line = row_json(asdict(paid)) + b"\n"
-            await asyncio.to_thread(self._append, line)
-            self._places[bytes.fromhex(paid.key)] = self._size
-            self._size += len(line)
+        self._waiting.append((bytes.fromhex(paid.key), row_json(asdict(paid)) + b"\n"))
+        async with self._turn:  # who comes first writes what waits
+            written, self._waiting = self._waiting, []
+            if written and not self._error:
+                await asyncio.to_thread(self._append, b"".join(line for _, line in written))
+            if self._error:
+                raise self._error
+            for key, line in written:
+                self._places[key] = self._size
+                self._size += len(line)
 
     def close(self) -> None:
         self._file.close()
         self._lines.close()
 
-    def _append(self, line: bytes) -> None:
+    def _append(self, lines: bytes) -> None:
         try:
             written = 0
-            while written < len(line):
-                written += self._file.write(line[written:])
+            while written < len(lines):
+                written += self._file.write(lines[written:])
             os.fsync(self._file.fileno())
-        except OSError:
+        except OSError as error:
+            self._error = error
             self._file.truncate(self._size)
-            raise
 
 
 def _read(line: bytes) -> Paid:

@@ -146,7 +146,14 @@ class PolicySummarizer:
             if self.trouble is not None:
                 raise NotSummarised(f"not asked: {_line(self.trouble)}")
             completion = await self._complete(key, request)
-        paid = Paid(
+            paid = self._paid_of(key, completion)
+            if not paid.text:
+                raise NotSummarised(f"{self.name} answered without text ({completion.finish_reason})", paid)
+            await self._paid.add(paid)  # no more answers are under way than there are slots
+        return Words(paid.text, paid)
+
+    def _paid_of(self, key: bytes, completion: Completion) -> Paid:
+        return Paid(
             key=key.hex(),
             text=redact_text((completion.message["content"] or "").strip()),
             model=self.name,
@@ -155,10 +162,6 @@ class PolicySummarizer:
             calls=completion.usage.requests,
             cost_usd=completion.usage.dollars,
         )
-        if not paid.text:
-            raise NotSummarised(f"{self.name} answered without text ({completion.finish_reason})", paid)
-        await self._paid.add(paid)
-        return Words(paid.text, paid)
 
     async def _complete(self, key: bytes, request: list[Message]) -> Completion:
         bounds = Bounds(self._meter, time.monotonic() + self._seconds)

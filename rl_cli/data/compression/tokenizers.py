@@ -30,7 +30,7 @@ class Tokenizer(Protocol):
     is_estimate: bool
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text. It is called from one thread at a time."""
+        """Tokens of each text. It is called from several threads."""
         ...
 
 

@@ -97,3 +97,16 @@ def test_json_stays_json_as_long_as_its_frame_fits() -> None:
     assert short["code"] == 1
     assert len(short["rows"]) == 3
     assert len(shorten(json.dumps([1] * 9_000), 1_500)) < 1_700
+
+
+def test_summaries_of_an_earlier_compression_are_still_found() -> None:
+    row = chat_row(random.Random(2), [300] * 8)
+    field, chat = conversation_of(row)
+    once = compressed(
+        row, field, chat, [Summary(Run(4, 6), "A."), Summary(Run(10, 14), "B.")], shortened=False
+    )
+    assert once["metadata"] == {"summary_turns": [4, 9]}
+    field, chat = conversation_of(once)
+    twice = compressed(once, field, chat, [Summary(Run(4, 7), "C.")], shortened=False)
+    assert twice["metadata"] == {"summary_turns": [4, 7]}
+    assert [twice["messages"][at]["content"] for at in (4, 7)] == ["C.", "B."]

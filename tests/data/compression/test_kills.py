@@ -40,7 +40,9 @@ def killed_again_and_again(folder: Path, tokenizer: Path, kills: int, count: int
             assert process.wait() == -signal.SIGKILL
             assert paid(folder)[: len(kept)] == kept
         finished = {line["key"] for line in paid(folder)}
+        before = len(server.requests)
         assert run(server, folder, tokenizer).code == 0
+        assert len(server.requests) - before == len(asked(server)) - len(finished)
         repeated = sum(asked(server).values()) - len(asked(server))
         assert repeated <= kills * in_flight  # those that were under way
         lines = paid(folder)
