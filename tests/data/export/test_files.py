@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from rl_cli.core.errors import BadUsage
+from rl_cli.core.messages import assistant, user
 from rl_cli.data.export.exporting import FORMATS, Format, export
 from rl_cli.data.export.source import Source
 from rl_cli.data.hygiene.masking import Masker
-from tests.data.rows_kit import SEARCH, calling, plain, varied, write_rows
+from tests.data.rows_kit import SEARCH, calling, plain, row, varied, write_rows
 from tests.e2e.cli import Outcome, command, rl_cli
 
 NAMES: dict[str, str] = {
@@ -155,6 +156,13 @@ def test_duplicates_are_left_out_and_counted(tmp_path: Path) -> None:
     done = run_export(rows, tmp_path / "a.jsonl", "sharegpt", "--dedupe", "exact", "--json")
     [report] = done.rows()
     assert (report["read"], report["written"], report["duplicates"]) == (3, 2, {"exact": 1})
+
+
+def test_many_lines_say_what_loads_better(tmp_path: Path) -> None:
+    long = [row(n, [user("a b " * 2**18), assistant("y")], []) for n in range(11)]
+    path = write_rows(tmp_path / "rows.jsonl", long)
+    assert "10 MB" in run_export(path, tmp_path / "out.jsonl", "trl").out
+    assert "10 MB" not in run_export(path, tmp_path / "out", "atif").out
 
 
 def test_the_sharegpt_form_comes_back(tmp_path: Path) -> None:
