@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from rl_cli.core.extras import install_command, missing_modules
 from rl_cli.core.messages import assistant, system, tool_call, tool_result, user
+from tests.components import leave_out
 
 
 def schema(name: str, **properties: Any) -> dict[str, Any]:
@@ -71,6 +73,12 @@ def varied() -> list[dict[str, Any]]:
         calling(5, SEARCH, "{}", metadata=None, seed=None, usage=None),
         calling(6, SEARCH, '{"city": "{\\"a\\": 1}", "depth": 1.5}', sampling={"temperature": 0.7}),
     ]
+
+
+def needs_the_data_extra() -> None:
+    """Leaves the calling test out where it is not installed."""
+    if missing_modules("data"):
+        leave_out(f"the data extra ({install_command('data')})")
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:

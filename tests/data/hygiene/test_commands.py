@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rl_cli.core.messages import assistant, user
-from tests.data.rows_kit import SEARCH, calling, plain, row, write_rows
+from tests.data.rows_kit import SEARCH, calling, needs_the_data_extra, plain, row, write_rows
 from tests.e2e.cli import rl_cli
 
 KEY = "sk-test-AAAABBBBCCCCDDDD"
@@ -77,7 +77,7 @@ def test_equal_rows_stay_once_whatever_their_ids(tmp_path: Path) -> None:
 
 
 def test_near_ones_go_by_option(tmp_path: Path) -> None:
-    pytest.importorskip("datasketch", reason="missing: the data extra")
+    needs_the_data_extra()
     words = [f"word{n}" for n in range(200)]
     said = [" ".join(words), " ".join([*words[:100], "changed", *words[101:]]), " ".join(reversed(words))]
     rows = [row(n, [user(text), assistant("ok")], []) for n, text in enumerate(said)]
