@@ -53,9 +53,11 @@ def _spelled(token: str) -> str:
 
 
 def _spellings(token: str) -> Iterator[str]:
-    """Ways to write the same number: as it is, then as a whole number times a power of ten."""
+    """Ways to write the same number: as it is, with zeros behind it, with its point elsewhere."""
     yield token
-    sign, digits, exponent = Decimal(token).as_tuple()
-    whole = "".join(map(str, digits))
+    negative, digits, exponent = Decimal(token).as_tuple()
+    sign, whole, power = "-" * negative, "".join(map(str, digits)), int(exponent)
     for zeros in range(MOST_DIGITS - len(whole)):
-        yield f"{'-' * sign}{whole}{'0' * zeros}e{int(exponent) - zeros}"
+        yield f"{sign}{whole}{'0' * zeros}e{power - zeros}"
+    for point in range(1, len(whole)):
+        yield f"{sign}{whole[:point]}.{whole[point:]}e{power + len(whole) - point}"

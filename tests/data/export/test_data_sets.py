@@ -120,6 +120,19 @@ _JSON = st.recursive(
 )
 
 
+def test_every_fraction_comes_back() -> None:
+    from pandas.io.json import ujson_loads
+
+    from rl_cli.data.export.loadable_json import loadable_json
+
+    draw = random.Random(4)
+    numbers = [draw.uniform(-10, 10) * 10.0 ** draw.randint(-280, 300) for _ in range(1000)]
+    numbers += [n / 100 for n in range(1000)]
+    texts = list(map(loadable_json, numbers))
+    assert [ujson_loads(text) for text in texts] == numbers
+    assert [json.loads(text) for text in texts] == numbers
+
+
 def test_numbers_of_more_than_64_bits_leave_the_row_out(tmp_path: Path) -> None:
     rows = [plain(1), plain(2, metadata={"n": 2**70})]
     source = Source(write_rows(tmp_path / "rows.jsonl", rows), "rows")

@@ -36,6 +36,8 @@ def test_near_ones_are_those_above_the_share() -> None:
     found = Duplicates(0.85)
     assert [found.is_new(talk(" ".join(each))) for each in (words, near, far)] == [True, False, True]
     assert found.counts == {"near": 1}
+    strict = Duplicates(0.99)
+    assert [strict.is_new(talk(" ".join(each))) for each in (words, near, words)] == [True, True, False]
     # Scripts without blanks are compared too.
     chinese = "".join(chr(0x4E00 + draw.randrange(2000)) for _ in range(300))
     assert [found.is_new(talk(text)) for text in (chinese, chinese[:-1], chinese[::-1])] == [
