@@ -18,8 +18,8 @@ from rl_cli.core.messages import assistant, user
 from rl_cli.data.export.exporting import FORMATS, Format, export
 from rl_cli.data.export.source import Source
 from rl_cli.data.hygiene.masking import Masker
-from tests.data.rows_kit import SEARCH, calling, plain, row, varied, write_rows
-from tests.e2e.cli import Outcome, command, rl_cli
+from tests.data.rows_kit import SEARCH, calling, plain, row, run_here, varied, write_rows
+from tests.e2e.cli import Outcome, command
 
 NAMES: dict[str, str] = {
     "trl": "t.jsonl",
@@ -32,7 +32,7 @@ KEY = "sk-test-AAAABBBBCCCCDDDD"
 
 
 def run_export(rows: Path, target: Path, format_: str, *options: str) -> Outcome:
-    return rl_cli(
+    return run_here(
         "data", "export", "--input", str(rows), "--format", format_, "--output", str(target), *options
     )
 
@@ -158,6 +158,7 @@ def test_duplicates_are_left_out_and_counted(tmp_path: Path) -> None:
     assert (report["read"], report["written"], report["duplicates"]) == (3, 2, {"exact": 1})
 
 
+@pytest.mark.soak
 def test_many_lines_say_what_loads_better(tmp_path: Path) -> None:
     long = [row(n, [user("a b " * 2**18), assistant("y")], []) for n in range(11)]
     path = write_rows(tmp_path / "rows.jsonl", long)
