@@ -19,6 +19,8 @@ from rl_cli.core.errors import BadUsage
 from rl_cli.core.settings import home
 
 MOST_IN_A_PAGE = 1000
+LONGEST_NUMBER = 9
+"""Digits of a row's number; more of them begin a key."""
 
 
 def show_command(
@@ -63,15 +65,18 @@ def show_command(
 def _chosen(
     rows: Iterator[tuple[int, dict[str, Any]]], wanted: str | None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
+    if wanted is None:
+        yield from rows
+        return
+    by_number = wanted.isdecimal() and len(wanted) <= LONGEST_NUMBER
     found = False
     for number, each in rows:
-        key = str(each.get("key") or "")
-        if wanted is None or wanted == str(number) or (key and key.startswith(wanted)):
+        if wanted == str(number) if by_number else str(each.get("key") or "").startswith(wanted):
             found = True
             yield number, each
-            if wanted in (str(number), key):
+            if by_number:
                 return
-    if wanted is not None and not found:
+    if not found:
         raise BadUsage(f"there is no row '{wanted}'", "a number from 1 on, or the beginning of a key")
 
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from rl_cli.cli.main import run
+from rl_cli.core.extras import install_command, missing_modules
 from rl_cli.core.messages import assistant, system, tool_call, tool_result, user
+from tests.components import leave_out
+from tests.e2e.cli import Outcome
 
 
 def schema(name: str, **properties: Any) -> dict[str, Any]:
@@ -71,6 +77,20 @@ def varied() -> list[dict[str, Any]]:
         calling(5, SEARCH, "{}", metadata=None, seed=None, usage=None),
         calling(6, SEARCH, '{"city": "{\\"a\\": 1}", "depth": 1.5}', sampling={"temperature": 0.7}),
     ]
+
+
+def needs_the_data_extra() -> None:
+    """Leaves the calling test out where it is not installed."""
+    if missing_modules("data"):
+        leave_out(f"the data extra ({install_command('data')})")
+
+
+def run_here(*words: str) -> Outcome:
+    """`rl-cli WORDS` without a process of its own."""
+    out, err = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run(list(words))
+    return Outcome(code, out.getvalue(), err.getvalue())
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:

@@ -55,6 +55,11 @@ class Report:
     masked: Counter[str] = field(default_factory=Counter)
     """`secret`, or a kind of personal data -> how often."""
 
+    @property
+    def is_lines(self) -> bool:
+        """Whether the output is a file of JSON lines."""
+        return self.format != "parquet" and Path(self.output).suffix.lower() in LINES
+
     def to_dict(self) -> dict[str, Any]:
         return {
             name: dict(value) if isinstance(value, Counter) else value for name, value in vars(self).items()
@@ -128,8 +133,7 @@ def _is_folder(format_: Format, output: Path) -> bool:
 
 
 def _container(format_: Format, output: Path, path: Path, columns: Columns | None) -> Container:
-    suffix = output.suffix.lower()
-    if format_ != "parquet" and suffix in LINES:
+    if format_ != "parquet" and output.suffix.lower() in LINES:
         return JsonLines(path)
     if columns is None:
         return JsonFolder(path)

@@ -16,7 +16,7 @@ from rl_cli.agent.session_file import read_events
 from rl_cli.core.errors import BadUsage
 from rl_cli.core.messages import Message, system
 from rl_cli.data.canonical import canonical
-from rl_cli.data.rows import Row
+from rl_cli.data.rows import Row, RowUsage
 from rl_cli.data.tool_stats import reasoning_coverage, tool_stats
 
 
@@ -44,13 +44,13 @@ def session_row(path: Path, toolsets: tuple[str, ...]) -> Row:
     messages = conversation.messages
     stats = tool_stats(messages)
     completed = conversation.completed and history.stop == "finished"
-    usage = {"input_tokens": 0, "output_tokens": 0, "cached_tokens": 0, "requests": 0}
+    usage: RowUsage = {"input_tokens": 0, "output_tokens": 0, "cached_tokens": 0, "requests": 0}
     return {
         "key": f"{_asked(messages)}-0-0",
         "messages": messages,
         "tools": _schemas(toolsets, stats),
         "completed": completed,
-        "usage": usage,  # type: ignore[typeddict-item]
+        "usage": usage,
         "cost_usd": None,
         "model": history.model,
         "sampling": {},

@@ -111,13 +111,34 @@ _JSON = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-(2**63), 2**63 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.floats(allow_nan=False, allow_infinity=False).filter(lambda x: x == 0 or abs(x) > 1e-290)
     | st.text(st.characters(exclude_categories=["Cs"])),
     lambda inner: (
         st.lists(inner, max_size=3) | st.dictionaries(st.text('ab"\\é ', max_size=3), inner, max_size=3)
     ),
     max_leaves=8,
 )
+
+
+def test_every_fraction_comes_back() -> None:
+    from pandas.io.json import ujson_loads
+
+    from rl_cli.data.export.loadable_json import loadable_json
+
+    draw = random.Random(4)
+    numbers = [draw.uniform(-10, 10) * 10.0 ** draw.randint(-280, 300) for _ in range(1000)]
+    numbers += [n / 100 for n in range(1000)]
+    texts = list(map(loadable_json, numbers))
+    assert [ujson_loads(text) for text in texts] == numbers
+    assert [json.loads(text) for text in texts] == numbers
+
+
+def test_numbers_of_more_than_64_bits_leave_the_row_out(tmp_path: Path) -> None:
+    rows = [plain(1), plain(2, metadata={"n": 2**70})]
+    source = Source(write_rows(tmp_path / "rows.jsonl", rows), "rows")
+    report = export(source, "parquet", tmp_path / "out.parquet", Masker(), None, lambda *_: None)
+    assert (report.written, list(report.left_out.values())) == (1, [1])
+    assert "64 bits" in next(iter(report.left_out))
 
 
 @examples(max_examples=40)
@@ -127,12 +148,12 @@ _JSON = st.recursive(
     )
 )
 def test_any_metadata_comes_back_from_the_columns(rows: list[dict[str, Any]]) -> None:
-    from datasets import Dataset, Features
+    from datasets import Dataset, DatasetInfo, Features
 
     from rl_cli.data.export.canonical_columns import to_columns
     from rl_cli.data.export.schema import CANONICAL, as_record, as_table
 
     given_rows = [plain(n, metadata=metadata) for n, metadata in enumerate(rows)]
     table = as_table([as_record(to_columns(row), CANONICAL) for row in given_rows], CANONICAL)
-    back = Dataset(table, fingerprint="x").cast(Features.from_arrow_schema(table.schema))
+    back = Dataset(table, DatasetInfo(features=Features.from_arrow_schema(table.schema)), fingerprint="x")
     assert [each["metadata"] for each in back] == rows

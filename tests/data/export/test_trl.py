@@ -105,7 +105,7 @@ def test_parallel_calls_and_their_results_keep_their_ids() -> None:
 
 
 @pytest.mark.train
-@pytest.mark.parametrize("name", ["set", "rows.parquet", "rows.jsonl"])
+@pytest.mark.parametrize("name", ["set", "rows.jsonl", pytest.param("rows.parquet", marks=pytest.mark.soak)])
 def test_an_exported_set_takes_one_step_of_sft(tmp_path: Path, name: str) -> None:
     from datasets import load_dataset
     from transformers import Qwen2Config, Qwen2ForCausalLM

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
 
 from rl_cli.core.messages import assistant, user
-from tests.data.rows_kit import SEARCH, calling, plain, row, write_rows
-from tests.e2e.cli import rl_cli
+from tests.data.rows_kit import SEARCH, calling, needs_the_data_extra, plain, row, run_here, write_rows
 
 KEY = "sk-test-AAAABBBBCCCCDDDD"
 
@@ -25,7 +25,7 @@ def test_check_tells_places_and_never_the_secret(tmp_path: Path) -> None:
         ),
     ]
     path = write_rows(tmp_path / "rows.jsonl", dirty)
-    done = rl_cli("data", "redact", "--check", str(path), "--pii", "all")
+    done = run_here("data", "redact", "--check", str(path), "--pii", "all")
     assert done.code == 1
     assert done.out.splitlines() == [
         "line 2: secret in messages[0].content, characters 4 to 28",
@@ -35,20 +35,20 @@ def test_check_tells_places_and_never_the_secret(tmp_path: Path) -> None:
     assert "1 email, 2 secret" in done.err
     for leak in (KEY, "ann@", "x9Kq2LmZ8vT4"):
         assert leak not in done.out + done.err
-    found = rl_cli("data", "redact", "--check", str(path), "--json").rows()
+    found = run_here("data", "redact", "--check", str(path), "--json").rows()
     assert found[0] == {"line": 2, "kind": "secret", "place": "messages[0].content", "first": 4, "end": 28}
-    assert rl_cli("data", "redact", "--check", str(write_rows(tmp_path / "clean", [plain(1)]))).code == 0
+    assert run_here("data", "redact", "--check", str(write_rows(tmp_path / "clean", [plain(1)]))).code == 0
 
 
 def test_what_was_masked_passes_the_check(tmp_path: Path) -> None:
     dirty = [{"any": {"form": [KEY, "ann@example.org"]}}, calling(2, SEARCH, json.dumps({"q": KEY}))]
     path, clean = write_rows(tmp_path / "rows.jsonl", dirty), tmp_path / "clean.jsonl"
-    done = rl_cli("data", "redact", "-i", str(path), "-o", str(clean), "--pii", "email", "--json")
+    done = run_here("data", "redact", "-i", str(path), "-o", str(clean), "--pii", "email", "--json")
     assert done.rows() == [
         {"rows": 2, "masked": {"secret": 2, "email": 1}, "bad_lines": 0, "output": str(clean)}
     ]
-    assert rl_cli("data", "redact", "--check", str(clean), "--pii", "all").code == 0
-    again = rl_cli("data", "redact", "-i", str(path), "-o", str(clean))
+    assert run_here("data", "redact", "--check", str(clean), "--pii", "all").code == 0
+    again = run_here("data", "redact", "-i", str(path), "-o", str(clean))
     assert (again.code, "--force" in again.err) == (2, True)
 
 
@@ -57,7 +57,8 @@ def test_what_was_masked_passes_the_check(tmp_path: Path) -> None:
 )
 def test_wrong_options_say_what_to_do(tmp_path: Path, words: list[str]) -> None:
     (tmp_path / "f").write_text("{}\n")
-    done = rl_cli("data", "redact", *words, cwd=tmp_path)
+    with chdir(tmp_path):
+        done = run_here("data", "redact", *words)
     assert (done.code, done.err.count("\n")) == (2, 1)
 
 
@@ -67,7 +68,7 @@ def test_equal_rows_stay_once_whatever_their_ids(tmp_path: Path) -> None:
         each["messages"][1] = user("Look.")
     other = calling(3, SEARCH, '{"city": "Rome"}')
     path, kept = write_rows(tmp_path / "rows.jsonl", [*same, other]), tmp_path / "kept.jsonl"
-    done = rl_cli("data", "dedupe", "-i", str(path), "-o", str(kept), "--json")
+    done = run_here("data", "dedupe", "-i", str(path), "-o", str(kept), "--json")
     assert (done.code, done.rows()[0]["kept"], done.rows()[0]["duplicates"]) == (
         0,
         2,
@@ -77,14 +78,12 @@ def test_equal_rows_stay_once_whatever_their_ids(tmp_path: Path) -> None:
 
 
 def test_near_ones_go_by_option(tmp_path: Path) -> None:
-    pytest.importorskip("datasketch", reason="missing: the data extra")
+    needs_the_data_extra()
     words = [f"word{n}" for n in range(200)]
     said = [" ".join(words), " ".join([*words[:100], "changed", *words[101:]]), " ".join(reversed(words))]
     rows = [row(n, [user(text), assistant("ok")], []) for n, text in enumerate(said)]
     path = write_rows(tmp_path / "rows.jsonl", rows)
-    counts = [
-        rl_cli("data", "dedupe", "-i", str(path), "-o", str(tmp_path / f"{n}"), "--json", *words).rows()[0]
-        for n, words in enumerate(([], ["--near", "0.85"], ["--near", "0.99"]))
-    ]
-    assert [each["kept"] for each in counts] == [3, 2, 3]
-    assert counts[1]["duplicates"] == {"exact": 0, "near": 1}
+    kept = str(tmp_path / "kept.jsonl")
+    done = run_here("data", "dedupe", "-i", str(path), "-o", kept, "--near", "0.85", "--json")
+    [told] = done.rows()
+    assert (told["kept"], told["duplicates"]) == (2, {"exact": 0, "near": 1})

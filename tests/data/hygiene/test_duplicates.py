@@ -8,6 +8,7 @@ import pytest
 
 from rl_cli.core.messages import assistant, user
 from rl_cli.data.hygiene.duplicates import Duplicates
+from tests.data.rows_kit import needs_the_data_extra
 
 
 def talk(text: str) -> list:  # type: ignore[type-arg]
@@ -25,7 +26,7 @@ def test_thinking_makes_a_difference_for_equal_ones() -> None:
 
 
 def test_near_ones_are_those_above_the_share() -> None:
-    pytest.importorskip("datasketch", reason="missing: the data extra")
+    needs_the_data_extra()
     draw = random.Random(3)
     words = [f"{draw.randrange(10**6)}" for _ in range(400)]
     near, far = list(words), list(words)
@@ -35,6 +36,8 @@ def test_near_ones_are_those_above_the_share() -> None:
     found = Duplicates(0.85)
     assert [found.is_new(talk(" ".join(each))) for each in (words, near, far)] == [True, False, True]
     assert found.counts == {"near": 1}
+    strict = Duplicates(0.99)
+    assert [strict.is_new(talk(" ".join(each))) for each in (words, near, words)] == [True, True, False]
     # Scripts without blanks are compared too.
     chinese = "".join(chr(0x4E00 + draw.randrange(2000)) for _ in range(300))
     assert [found.is_new(talk(text)) for text in (chinese, chinese[:-1], chinese[::-1])] == [
@@ -47,7 +50,7 @@ def test_near_ones_are_those_above_the_share() -> None:
 @pytest.mark.soak
 def test_many_rows_are_found_in_little_memory() -> None:
     """100 MB of rows with a tenth near ones."""
-    pytest.importorskip("datasketch", reason="missing: the data extra")
+    needs_the_data_extra()
     import tracemalloc
 
     draw = random.Random(5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rl_cli.data.hygiene.leaks import leaks_in
@@ -118,6 +118,7 @@ _VALUE = st.recursive(
 )
 
 
+@settings(max_examples=60)
 @given(value=st.dictionaries(_TEXT, _VALUE, max_size=4), nested=st.booleans())
 def test_what_was_masked_leaks_nothing(value: dict[str, object], nested: bool) -> None:
     """In a field, in its name, and in JSON as text."""

@@ -14,8 +14,7 @@ import pytest
 
 from rl_cli.core.messages import assistant, user
 from tests.components import browser
-from tests.data.rows_kit import READ, SEARCH, calling, plain, row, write_rows
-from tests.e2e.cli import rl_cli
+from tests.data.rows_kit import READ, SEARCH, calling, plain, row, run_here, write_rows
 
 HOSTILE = (
     "</script><script>document.title='ran'</script>",
@@ -29,7 +28,7 @@ HOSTILE = (
 
 def page_of(folder: Path, rows: list[dict[str, Any]], *options: str) -> str:
     target = folder / "page.html"
-    done = rl_cli(
+    done = run_here(
         "data", "show", str(write_rows(folder / "rows.jsonl", rows)), "--html", str(target), *options
     )
     assert (done.code, done.err) == (0, "")

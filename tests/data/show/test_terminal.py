@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from rl_cli.core.messages import assistant, user
-from tests.data.rows_kit import SEARCH, calling, plain, row, write_rows
-from tests.e2e.cli import rl_cli
+from tests.data.rows_kit import SEARCH, calling, plain, row, run_here, write_rows
 from tests.e2e.terminal import Terminal
 
 LONG = "first line\n" + "x" * 500
@@ -23,7 +22,7 @@ def rows(tmp_path: Path) -> str:
 
 
 def test_plain_text_with_calls_folded_out_of_a_terminal(rows: str) -> None:
-    done = rl_cli("data", "show", rows)
+    done = run_here("data", "show", rows)
     assert (done.code, done.err) == (0, "")
     assert "\x1b" not in done.out
     first, second = done.out.split("\n\n")[:2]
@@ -34,7 +33,7 @@ def test_plain_text_with_calls_folded_out_of_a_terminal(rows: str) -> None:
     assert lines[4] == 'call      search({"city": "Oslo"})'
     assert lines[5].startswith("result    search: first line xxx")
     assert lines[5].endswith("… (511 characters)")
-    assert "x" * 500 in rl_cli("data", "show", rows, "--full").out
+    assert "x" * 500 in run_here("data", "show", rows, "--full").out
 
 
 def test_a_terminal_gets_colours_unless_no_color_is_set(rows: str) -> None:
@@ -55,24 +54,24 @@ def test_leaving_the_pager_ends_quietly(tmp_path: Path) -> None:
 def test_hostile_text_moves_no_cursor_and_secrets_are_masked(tmp_path: Path) -> None:
     bad = f"\x1b[2J\x1b]0;owned\x07 \u202e {KEY}"
     given = [row(1, [user(bad), assistant(bad)], [], model=bad, marks=[bad])]
-    done = rl_cli("data", "show", str(write_rows(tmp_path / "rows.jsonl", given)))
+    done = run_here("data", "show", str(write_rows(tmp_path / "rows.jsonl", given)))
     assert done.code == 0
     assert not {"\x1b", "\x07", "\u202e"} & set(done.out)
     assert KEY not in done.out
 
 
 def test_one_row_by_number_or_key(rows: str) -> None:
-    assert "Question 1?" not in rl_cli("data", "show", rows, "--row", "2").out
-    [found] = rl_cli("data", "show", rows, "--row", f"{1:032x}", "--json").rows()
+    assert "Question 1?" not in run_here("data", "show", rows, "--row", "2").out
+    [found] = run_here("data", "show", rows, "--row", f"{1:032x}", "--json").rows()
     assert found["score"] == 0.5
-    none = rl_cli("data", "show", rows, "--row", "9")
+    none = run_here("data", "show", rows, "--row", "9")
     assert (none.code, none.err.count("\n")) == (2, 1)
 
 
 def test_a_bad_line_is_told_and_the_rest_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text("{nope\n" + json.dumps(plain(1)) + '\n{"messages": 3}\n')
-    done = rl_cli("data", "show", str(path))
+    done = run_here("data", "show", str(path))
     assert done.code == 1
     assert "Answer 1." in done.out
     assert [line.partition(":")[0] for line in done.err.splitlines()] == ["line 1", "line 3", "error"]
@@ -81,9 +80,9 @@ def test_a_bad_line_is_told_and_the_rest_is_shown(tmp_path: Path) -> None:
 def test_a_batch_by_its_name(home: Path) -> None:
     folder = home / "batches" / "demo"
     folder.mkdir(parents=True)
-    early = rl_cli("data", "show", "demo")
+    early = run_here("data", "show", "demo")
     assert (early.code, "data merge demo" in early.err) == (2, True)
     write_rows(folder / "trajectories.jsonl", [plain(1)])
-    assert "Answer 1." in rl_cli("data", "show", "demo").out
-    wrong = rl_cli("data", "show", "dema")
+    assert "Answer 1." in run_here("data", "show", "demo").out
+    wrong = run_here("data", "show", "dema")
     assert (wrong.code, "did you mean demo?" in wrong.err) == (2, True)
