@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bench import compressor, conversation, engine, long_session, parsers, sandboxes, startup
-from tests.bench import batch, conversation, engine, long_session, parsers, sandboxes, startup
+from tests.bench import batch, compressor, conversation, engine, long_session, parsers, sandboxes, startup
 
 if __name__ == "__main__":
     startup.main()
