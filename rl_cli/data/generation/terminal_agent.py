@@ -26,7 +26,6 @@ ANSWER = "finished_with"
     deadline=everyday.MOST_SECONDS + everyday.START_SECONDS,
     exclusive=True,
     estimate=confinement,
-    any_arguments=True,
 )
 async def bash(
     command: str,
