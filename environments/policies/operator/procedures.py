@@ -5,17 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from environments.policies.operator import expecting, inspecting, names, remote, running, talking
+from environments.policies.operator import (
+    batch_rows,
+    batch_watching,
+    batches,
+    expecting,
+    inspecting,
+    names,
+    remote,
+    running,
+    talking,
+)
 from environments.policies.operator.comparing import compare
 from environments.policies.operator.conversation import Conversation
 from environments.policies.operator.intents import (
     Bare,
+    BatchStats,
+    BatchStatus,
     Best,
     Blocked,
     Compare,
+    CompressBatch,
     Costs,
     Describe,
     EditConfig,
+    ExportBatch,
     Help,
     Hold,
     HowLong,
@@ -24,13 +38,19 @@ from environments.policies.operator.intents import (
     ListEnvironments,
     ListRuns,
     ListTools,
+    MakeSamples,
+    MayMakeSamples,
     MayTrain,
+    MergeBatch,
     Results,
     Resume,
+    ResumeBatch,
     Select,
     ShowConfig,
+    ShowSamples,
     Status,
     Stop,
+    StopBatch,
     TestInference,
     Train,
     Unknown,
@@ -38,6 +58,7 @@ from environments.policies.operator.intents import (
     WandbList,
     WandbStop,
     Watch,
+    WatchBatch,
 )
 from environments.policies.operator.ranking import best
 from environments.policies.operator.resuming import resume
@@ -87,6 +108,17 @@ PROCEDURES: dict[type[Intent], Callable[[Any, Voice, Conversation], Procedure]] 
     WandbList: remote.list_in_wandb,
     WandbCompare: remote.compare_in_wandb,
     WandbStop: remote.stop_in_wandb,
+    MakeSamples: batches.make,
+    MayMakeSamples: batches.may_make,
+    ResumeBatch: batches.go_on,
+    BatchStatus: batch_watching.status,
+    WatchBatch: batch_watching.watch,
+    StopBatch: batch_watching.stop,
+    MergeBatch: batch_rows.merge,
+    CompressBatch: batch_rows.compress,
+    ExportBatch: batch_rows.export,
+    BatchStats: batch_rows.stats,
+    ShowSamples: batch_rows.show_samples,
     Results: running.results,
     Compare: compare,
     Best: best,
