@@ -136,7 +136,7 @@ async def data_status(context: CallContext, name: str | None = None, wait: bool 
     why = await wait_for_batch(folder, context.interrupted, context.on_progress) if wait else "now"
     if why == "interrupted" and context.interrupted:
         context.interrupted.clear()  # it ended the wait; the conversation goes on
-    return {"why": why, "batch": await asyncio.to_thread(batch_status, folder)}
+    return {"why": why, **await asyncio.to_thread(batch_status, folder)}
 
 
 @tool(toolset="data", risk="write", deadline=120)
@@ -156,4 +156,4 @@ async def data_stop(context: CallContext, name: str | None = None, now: bool = F
     folder = await asyncio.to_thread(find, context, name)
     worked = await asyncio.to_thread(worker_of, folder) is not None
     over = await asyncio.to_thread(stop_work, folder, now, STOP_SECONDS)
-    return {"worked": worked, "over": over, "batch": await asyncio.to_thread(batch_status, folder)}
+    return {"worked": worked, "over": over, **await asyncio.to_thread(batch_status, folder)}

@@ -26,7 +26,7 @@ def compress(intent: CompressBatch, say: Voice, conversation: Conversation) -> P
     ended = yield from follow(name, say, say("I wait for its end.", "等待其结束。"))
     if isinstance(ended, str):
         return ended
-    batch = ended.section("batch")
+    batch = ended.data
     done = batch.get("compression")
     said = compression_text(done if isinstance(done, dict) else {}, say)
     return said if isinstance(done, dict) and done.get("state") == "finished" else Declined(said)

@@ -28,7 +28,7 @@ def follow(name: str | None, say: Voice, line: str) -> Generator[Call, Result, R
         status = yield Call("data_status", {**({"name": name} if name else {}), "wait": True}, line)
         if not status.ok:
             return Declined(failure_text(status, say))
-        batch = status.section("batch")
+        batch = status.data
         if status.data.get("why") == "end":
             return status
         shown = batch_text({**batch, "seconds": None}, say)
@@ -42,13 +42,13 @@ def follow(name: str | None, say: Voice, line: str) -> Generator[Call, Result, R
 
 def watch(intent: Batch, say: Voice, conversation: Conversation) -> Procedure:
     ended = yield from follow(intent.name, say, say("I wait for its end.", "等待其结束。"))
-    return ended if isinstance(ended, str) else batch_text(ended.section("batch"), say)
+    return ended if isinstance(ended, str) else batch_text(ended.data, say)
 
 
 def status(intent: Batch, say: Voice, conversation: Conversation) -> Procedure:
     look = say("Looking at the batch.", "查看批次。")
     found = yield from must(Call("data_status", named(intent), look))
-    return batch_text(found.section("batch"), say)
+    return batch_text(found.data, say)
 
 
 def stop(intent: StopBatch, say: Voice, conversation: Conversation) -> Procedure:
@@ -56,7 +56,7 @@ def stop(intent: StopBatch, say: Voice, conversation: Conversation) -> Procedure
     stopped = yield from must(
         Call("data_stop", {**named(intent), **({"now": True} if intent.now else {})}, ask)
     )
-    told = batch_text(stopped.section("batch"), say)
+    told = batch_text(stopped.data, say)
     if stopped.data.get("worked") is not True:
         return say(f"Nothing works on it.\n{told}", f"它没有在运行。\n{told}")
     if stopped.data.get("over") is True:

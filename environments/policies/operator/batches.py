@@ -68,7 +68,7 @@ def go_on(intent: Batch, say: Voice, conversation: Conversation) -> Procedure:
     if name is None:
         look = say("Looking up the batch.", "查看批次。")
         status = yield from must(Call("data_status", {}, look))
-        if (batch := status.section("batch")).get("state") in BUSY:
+        if (batch := status.data).get("state") in BUSY:
             return batch_text(batch, say)
         name = text(batch.get("name"))
     return (yield from _begun({"name": name}, (), say, conversation))
@@ -88,7 +88,7 @@ def _begun(
     ended = yield from follow(name, say, line)
     if isinstance(ended, str):
         return ended
-    batch = ended.section("batch")
+    batch = ended.data
     said = batch_text(batch, say)
     if batch.get("state") != "finished" or not batch.get("merged"):
         left = say("\nNothing more was done with it.", "\n后续步骤没有执行。") if then else ""

@@ -88,9 +88,11 @@ def _sized(config: BatchConfig, count: int, begun: bool) -> BatchConfig:
 
 
 def _model() -> str:
+    """The configured one, else that of the first provider with a key, whoever leads the conversation."""
     from rl_cli.agent.models import OPERATOR, choose_model
 
-    chosen = choose_model(load_settings().model).name
+    configured = load_settings().model
+    chosen = choose_model(None if configured == OPERATOR else configured).name
     if chosen == OPERATOR:
         hint = "name one as provider/name, or set the key of a provider"
         raise BadUsage("no language model is configured that could make training data", hint)

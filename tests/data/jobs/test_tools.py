@@ -68,7 +68,7 @@ def generate(talk: CallContext, input_: Path, **more: Any) -> dict[str, Any]:
 def waited(talk: CallContext) -> dict[str, Any]:
     found = call("data_status", {"wait": True}, talk)
     assert found["why"] == "end"
-    return dict(found["batch"])
+    return found
 
 
 def test_from_prompts_to_a_compressed_set_for_trl(
@@ -213,7 +213,7 @@ def test_a_stop_now_ends_what_is_in_flight(tmp_path: Path, server: WireServer, t
     stopped = call("data_stop", {"now": True}, talk)
     held.go.set()
     assert stopped["over"], stopped
-    assert stopped["batch"]["state"] == "stopped"
+    assert stopped["state"] == "stopped"
     assert prompts_done() == {}
 
 

@@ -104,7 +104,7 @@ def test_requests_about_data(request_: str, kind: type[Intent]) -> None:
     [
         "make 500 SFT samples from prompts.jsonl with the research tools, "
         "then compress and export them for TRL",
-        "please generate 500 samples from prompts.jsonl with the research tools; compress them, export to TRL",
+        "generate 500 samples from prompts.jsonl with the research tools; compress them, export to TRL",
         "用研究工具从 prompts.jsonl 生成 500 条 SFT 样本，然后压缩并导出为 TRL",
         "请用 prompts.jsonl 生成 500 条训练样本，使用 research 工具，之后压缩，再导出成 TRL 格式",
     ],
