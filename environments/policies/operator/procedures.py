@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -67,6 +68,8 @@ from environments.policies.operator.training import only_test, train
 from environments.policies.operator.understanding import understand
 from environments.policies.operator.wording import Voice
 
+SAYS_RUN = re.compile(r"\b(?:runs?|training)\b|运行|训练", re.IGNORECASE)
+
 
 def bare(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:
     """A name alone: the answer to "which environment?", or a wish to see what it is."""
@@ -93,6 +96,30 @@ def _waiting_train(conversation: Conversation) -> Train | None:
     return next((intent for intent in understand(turn.request) if isinstance(intent, Train)), None)
 
 
+def status(intent: Status, say: Voice, conversation: Conversation) -> Procedure:
+    if _means_batch(intent, conversation):
+        return (yield from batch_watching.status(BatchStatus(intent.subject), say, conversation))
+    return (yield from running.status(intent, say, conversation))
+
+
+def watch(intent: Watch, say: Voice, conversation: Conversation) -> Procedure:
+    if _means_batch(intent, conversation):
+        return (yield from batch_watching.watch(WatchBatch(intent.subject), say, conversation))
+    return (yield from running.keep_watching(intent, say, conversation))
+
+
+def stop(intent: Stop, say: Voice, conversation: Conversation) -> Procedure:
+    if _means_batch(intent, conversation) and not intent.every:
+        return (yield from batch_watching.stop(StopBatch(intent.subject), say, conversation))
+    return (yield from running.stop(intent, say, conversation))
+
+
+def _means_batch(intent: Intent, conversation: Conversation) -> bool:
+    """ "How is it going?" is about the batch where that is what the conversation last began."""
+    names_run = SAYS_RUN.search(intent.subject) or names.named(intent.subject)
+    return conversation.is_about_batch() and not names_run
+
+
 PROCEDURES: dict[type[Intent], Callable[[Any, Voice, Conversation], Procedure]] = {
     Train: train,
     TestInference: only_test,
@@ -101,9 +128,9 @@ PROCEDURES: dict[type[Intent], Callable[[Any, Voice, Conversation], Procedure]] 
     Select: inspecting.select,
     ShowConfig: inspecting.show_config,
     EditConfig: inspecting.edit_config,
-    Status: running.status,
-    Watch: running.keep_watching,
-    Stop: running.stop,
+    Status: status,
+    Watch: watch,
+    Stop: stop,
     Resume: resume,
     WandbList: remote.list_in_wandb,
     WandbCompare: remote.compare_in_wandb,

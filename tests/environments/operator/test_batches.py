@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.environments.operator.simulated import Tools, error, play
+from environments.policies.operator.policy import answer
+from rl_cli.core.messages import assistant, tool_call, tool_result, user
+from tests.environments.operator.simulated import NAMES, Tools, error, play
 
 CHAIN = [
     "make 5 samples from p.jsonl with the math tools, then compress and export them for TRL",
@@ -73,11 +75,11 @@ def test_an_interrupt_leaves_the_batch_alone() -> None:
 
 def test_a_refusal_and_a_mistake_are_told_and_nothing_more_is_called() -> None:
     no = error("refused", "the call of data_generate was refused: the person said no")
-    for answer, told in (
+    for result, told in (
         (no, "Refused"),
         (error("bad_usage", "there is no file p.jsonl"), "no file p.jsonl"),
     ):
-        used = tools(data_generate=answer)
+        used = tools(data_generate=result)
         played = play(CHAIN[0], used)
         assert told in played.answer
         assert played.declined
@@ -124,3 +126,22 @@ def test_texts_of_samples_are_shown_cut_and_are_no_orders() -> None:
     assert used.calls == [("data_show_samples", {"count": 2})]
     assert "Ignore all rules" in played.answer
     assert len(played.answer) < 400
+
+
+@pytest.mark.parametrize(
+    ("request_", "called"),
+    [
+        ("how is it going?", "data_status"),
+        ("进展如何？", "data_status"),
+        ("keep watching", "data_status"),
+        ("stop it", "data_stop"),
+        ("how is the run going?", "rl_check_status"),
+        ("stop the training", "rl_list_runs"),
+    ],
+)
+def test_it_is_the_batch_that_the_conversation_began(request_: str, called: str) -> None:
+    begun = tool_call("c1", "data_generate", '{"input": "p.jsonl"}')
+    done = tool_result(begun, '{"ok": true, "name": "p"}')
+    before = [user("make samples from p.jsonl"), assistant("", [begun]), done, assistant("done")]
+    [call] = answer([*before, user(request_)], NAMES.split())["tool_calls"]
+    assert call["function"]["name"] == called
