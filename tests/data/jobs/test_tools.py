@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import signal
 import threading
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from rl_cli.core.files import read_json
 from rl_cli.core.processes import kill_tree
 from rl_cli.data.batch.folder import batch_folder
 from rl_cli.data.jobs.job import Job, worker_of
+from tests.data.compression.kit import chat_row, write_rows
 from tests.data.generation.batches import FAILS, agent, entries, prompts_done, question, write_prompts
 from tests.runs.kit import until
 from tests.tools.calls import call, context, error
@@ -281,3 +283,31 @@ def test_texts_of_rows_come_cut_and_masked(tmp_path: Path, server: WireServer, t
     assert "characters left out" in shown
     assert secret not in shown
     assert len(shown) < 3000
+
+
+def test_summaries_of_a_model_are_asked_about_with_their_cost(
+    tmp_path: Path, server: WireServer, talk: CallContext
+) -> None:
+    generate(talk, write_prompts(tmp_path / "in.jsonl", ["a"]))
+    waited(talk)
+    rng = random.Random(0)
+    rows = [chat_row(rng, [900] * 8, f"k-{n}-0") for n in range(3)]
+    write_rows(batch_folder("b").trajectories, rows)
+    server.set(lambda request: Reply("It read some files."))
+    before = len(server.requests)
+    squeezed = call("data_compress", {"max_tokens": 1500, "summarizer": MODEL}, talk)
+    assert squeezed["ok"], squeezed
+    request = asked(talk)[-1]
+    assert request.spec.risk == "spend"
+    assert request.estimate
+    assert request.estimate.scope == {"batch": "b", "summarizer": MODEL, "rows": 3}
+    done = waited(talk)["compression"]
+    assert (done["state"], done["rows"], done["compressed"]) == ("finished", 3, 3)
+    assert len(server.requests) - before == done["calls"] >= 3
+    free = call("data_compress", {"max_tokens": 1500}, talk)
+    assert free["ok"], free
+    assert asked(talk)[-1].spec.risk == "write"
+    assert waited(talk)["compression"]["compressed"] == 3
+    wrong = error("data_compress", {"summarizer": "nobody/m"}, given=talk)[1]
+    assert "nobody" in wrong
+    assert "another process" not in wrong
