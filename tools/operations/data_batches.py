@@ -37,14 +37,8 @@ def _wanted(arguments: dict[str, Any]) -> BatchConfig:
 
 
 def _risk(context: CallContext, arguments: dict[str, Any]) -> Risk:
-    """Without a sandbox the model's commands run on this computer itself."""
-    config = _wanted(arguments)
-    bare = config.sandbox.kind == "local" and (config.agent == "terminal" or config.toolsets not in SAFE)
-    return "leave" if bare else "spend"
-
-
-SAFE: tuple[list[str], ...] = ([], ["math"])
-"""Toolsets that run no commands."""
+    """Without a sandbox commands run on this computer itself; any item can bring toolsets that have some."""
+    return "leave" if _wanted(arguments).sandbox.kind == "local" else "spend"
 
 
 def _estimate(context: CallContext, arguments: dict[str, Any]) -> Estimate:
@@ -56,6 +50,7 @@ def _estimate(context: CallContext, arguments: dict[str, Any]) -> Estimate:
     named = {"batch": config.name, "model": str(config.model), "input": config.input}
     named |= {"sandbox": f"{config.sandbox.kind}{', with network' if config.sandbox.network else ''}"}
     named |= {"score": config.score} if config.score else {}
+    named |= {"address": config.base_url} if config.base_url else {}
     return Estimate(
         where="this computer, with requests to the model's server",
         dollars=plan.dollars,
