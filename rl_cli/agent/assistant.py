@@ -40,7 +40,7 @@ from tools.spec import FINAL_ANSWER
 if TYPE_CHECKING:
     from tools.dispatcher import ApprovalRequest, Verdict
 
-TOOLSETS = ("rl", "wandb")
+TOOLSETS = ("rl", "wandb", "data")
 """Those of every conversation; a workspace adds its own."""
 START = "rl_start_training"
 MAX_TURNS = 200
