@@ -75,7 +75,7 @@ class Assistant:
 
     def __post_init__(self) -> None:
         if self.workspace:
-            self.toolsets = (*self.toolsets, *self.workspace.toolsets)
+            self.move_into(self.workspace)
         self._live: dict[str, Any] = {}
         self.state.update(self.session.history.state)
         if self.seed is not None:
@@ -147,6 +147,11 @@ class Assistant:
         if self.policy.name == OPERATOR:
             return None
         return ModelJudge(self.policy, self.bounds, self.session.id, request)
+
+    def move_into(self, workspace: Workspace) -> None:
+        """Its own commands and files are there from the next turn on."""
+        self.workspace = workspace
+        self.toolsets = (*self.toolsets, *workspace.toolsets)
 
     def change_model(self, policy: Policy, window: int | None) -> None:
         """Lets another model answer from the next turn on."""
