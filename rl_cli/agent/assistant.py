@@ -30,7 +30,6 @@ from rl_cli.agent.session_file import SessionFile
 from rl_cli.agent.shortening import Shortening, shorten_conversation
 from rl_cli.agent.turns import Tries, TurnResult
 from rl_cli.agent.window import is_full, result_limit, with_bounded_results
-from rl_cli.agent.workspace import Workspace
 from rl_cli.core.cuts import one_line
 from rl_cli.core.json_text import repair_surrogates
 from rl_cli.core.messages import Message, assistant, system, user
@@ -38,6 +37,7 @@ from tools.dispatcher import CallContext, tool_schemas
 from tools.spec import FINAL_ANSWER
 
 if TYPE_CHECKING:
+    from rl_cli.agent.workspace import Workspace
     from tools.dispatcher import ApprovalRequest, Verdict
 
 TOOLSETS = ("rl", "wandb")
