@@ -46,14 +46,13 @@ class ControlGroup:
         self.bounds: set[str] = set()
         """Which fields of the resources it bounds."""
         self._folders: list[Path] = []
+        self._doors: list[int] = []
 
-    def take(self, pid: int) -> None:
-        """Makes the group, and moves a process there; what that starts stays in it.
-
-        What cannot be bounded on this machine is left out.
-        """
+    def make(self) -> None:
+        """Makes it; what cannot be bounded on this machine is left out."""
         base = find_base()
         name = f"{PREFIX}{owner()}.{secrets.token_hex(8)}"
+        doors: dict[Path, int] = {}
         for controller, what, settings in _wanted(self._resources, base.version):
             if controller not in base.folders:
                 continue
@@ -65,13 +64,22 @@ class ControlGroup:
                 for file, value in settings.items():
                     if file not in COUNTING_SWAP or (group / file).exists():
                         (group / file).write_text(value)
-                (group / "cgroup.procs").write_text(str(pid))
+                if group not in doors:
+                    doors[group] = os.open(group / "cgroup.procs", os.O_WRONLY)
             except OSError:  # not ours to use: whoever asks for bounds sees that
                 continue
             self.bounds.add(what)
+        self._doors = list(doors.values())
+
+    def doors(self) -> list[int]:
+        """Descriptors, for the caller to close: a process that writes "0" to each of them is in the group."""
+        doors, self._doors = self._doors, []
+        return doors
 
     def remove(self) -> None:
         """Ends what is left in it."""
+        for door in self.doors():
+            os.close(door)
         for folder in self._folders:
             _remove(folder)
         self._folders.clear()
@@ -84,7 +92,7 @@ COUNTING_SWAP = ("memory.memsw.limit_in_bytes", "memory.swap.max")
 def _wanted(resources: Resources, version: int) -> Iterator[tuple[str, str, dict[str, str]]]:
     """Controller, what it bounds, and the files that say so."""
     if resources.processes is not None:
-        yield "pids", "processes", {"pids.max": str(resources.processes + 1)}  # and the agent
+        yield "pids", "processes", {"pids.max": str(resources.processes)}
     if resources.memory_mib is not None:
         most = str((resources.memory_mib + (resources.disk_mib or 0)) * MIB)  # files in memory count too
         first = {"memory.limit_in_bytes": most, "memory.memsw.limit_in_bytes": most}
