@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rl_cli.core.processes import ProcessIdentity
 from tests.components import mounts
+from tests.tools.sandboxes.leftovers import mark_of_the_dead
 from tools.sandboxes.host_folders import PREFIX, new_folder, remove_folder
 from tools.sandboxes.owners import owner
 
@@ -38,10 +38,7 @@ def new_program(folder: Path, *started_by: str) -> str:
 
 def left_over(folder: Path) -> Path:
     """The folder of a program that has ended."""
-    with subprocess.Popen(["sleep", "60"]) as other:
-        mark = owner(ProcessIdentity.of(other.pid))
-        other.kill()
-    made = folder / f"{PREFIX}{mark}"
+    made = folder / f"{PREFIX}{mark_of_the_dead()}"
     made.mkdir()
     return made
 
