@@ -46,6 +46,7 @@ CANNOT_ENTER = 2
 DYING_SECONDS = 1.0
 """How long processes that were killed are waited for."""
 DROPPED_AT_ONCE = 1 << 20
+SPARE_DESCRIPTORS = 64
 
 KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/mtrr")
 """Root may change them without having any right, in whatever namespace."""
@@ -338,7 +339,10 @@ class Agent:
             self.end(id)
         elif what == DROP:
             for descriptor in descriptors:
-                self.poll.register(descriptor, select.POLLIN)
+                if descriptor < resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE_DESCRIPTORS:
+                    self.poll.register(descriptor, select.POLLIN)
+                else:  # who writes to it finds it broken: we need some for ourselves
+                    os.close(descriptor)
         return True
 
     def run(self, id: int, request: dict[str, Any], pipes: list[int]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -290,6 +291,20 @@ def test_secrets_of_the_host_are_not_in_the_environment(kind: str, monkeypatch: 
         assert "secret" not in result.stdout.text
 
     check(kind, test)
+
+
+def test_however_many_pipes_are_held_open_commands_run() -> None:
+    async def test(made: AgentSandbox) -> None:
+        for _ in range(90):
+            assert (await timed(made, "sleep 600 &")).exit_code == 0
+        await timed(made, "sleep 600", 0.1)
+
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (160, before[1]))
+    try:
+        check("local", test)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 @pytest.mark.parametrize(
