@@ -37,8 +37,9 @@ ARGUMENT_LIMIT = 128 * 1024 - 1
 ENDED_STATES, THREADS = (b"Z", b"X"), 17
 """And the place, after the state's, of the number of threads: others may go on when the first has ended."""
 FIRST_MARK, GAP_BYTES = 1 << 62, 4
-IGNORED = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}
-"""Commands may send them to us, whose user they are."""
+FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
+CAUGHT = signal.valid_signals() - FAULTS - {signal.SIGKILL, signal.SIGSTOP}
+"""Commands may send them to us, whose user they are. Caught, not ignored, they are as ever in a new program."""
 CANNOT_RUN = 126
 """Exit code of a command whose shell could not be started."""
 CANNOT_ENTER = 2
@@ -250,8 +251,6 @@ def start_shell(mark: int, request: dict[str, Any], pipes: list[int], groups: li
 def become_shell(request: dict[str, Any], pipes: list[int], groups: list[int]) -> None:
     for group in groups:
         os.write(group, b"0")
-    for number in (*IGNORED, signal.SIGCHLD):
-        signal.signal(number, signal.SIG_DFL)
     os.setsid()
     for place, pipe in enumerate(pipes):
         os.dup2(pipe, place)
@@ -292,9 +291,8 @@ class Agent:
         self.wake, other_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.poll.register(self.wake, select.POLLIN)
         signal.set_wakeup_fd(other_end, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        for number in IGNORED:
-            signal.signal(number, signal.SIG_IGN)
+        for number in CAUGHT:
+            signal.signal(number, lambda *_: None)
         self.nowhere = os.open("/dev/null", os.O_WRONLY)
 
     def send(self, what: int, id: int = 0, value: int = 0, text: str = "") -> None:
