@@ -39,7 +39,7 @@ ENDED_STATES, THREADS = (b"Z", b"X"), 17
 FIRST_MARK, GAP_BYTES = 1 << 62, 4
 FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
 CAUGHT = signal.valid_signals() - FAULTS - {signal.SIGKILL, signal.SIGSTOP}
-"""Commands may send them to us, whose user they are. Caught, not ignored, they are as ever in a new program."""
+"""Commands may send them to us, whose user they are. Caught, not ignored: a new program has them as ever."""
 CANNOT_RUN = 126
 """Exit code of a command whose shell could not be started."""
 CANNOT_ENTER = 2
