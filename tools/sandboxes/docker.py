@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 from tools.sandboxes.base import SandboxConfig, SandboxError
@@ -16,17 +17,17 @@ HINT = "install docker or podman, or name a command with the option `command`; o
 _FIRST_PROCESS = "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"
 
 
-def find_command(config: SandboxConfig) -> str:
-    """The program that is called.
+def find_commands(config: SandboxConfig) -> list[str]:
+    """The programs that may be called. Where DOCKER_HOST names an engine, no other is looked for.
 
     Raises:
         SandboxError: There is none.
     """
     named = config.options.get("command")
-    for name in [named] if named else COMMANDS:
-        if path := shutil.which(name):
-            return path
-    raise SandboxError(f"docker: no {named or ' or '.join(COMMANDS)} on this computer", HINT)
+    found = [path for name in ([named] if named else COMMANDS) if (path := shutil.which(name))]
+    if not found:
+        raise SandboxError(f"docker: no {named or ' or '.join(COMMANDS)} on this computer", HINT)
+    return found[:1] if os.environ.get("DOCKER_HOST") else found
 
 
 class Docker(ShellSandbox):
@@ -50,8 +51,7 @@ class Docker(ShellSandbox):
     async def _make(self) -> None:
         if not self.config.image or self.config.image.startswith("-"):
             raise SandboxError("docker: no image is named", "set image, such as python:3.12-slim")
-        engine = self._engine = Engine.of(find_command(self.config))
-        await engine.ready()
+        engine = self._engine = await Engine.first_ready(find_commands(self.config))
         await engine.ensure_image(self.config.image)
         self.unbounded = await engine.run(self._id, self._arguments(self.config.image), self.config.resources)
         await engine.as_root(self._id, f"[ -d {self.workdir} ] || mkdir -m 1777 {self.workdir}")

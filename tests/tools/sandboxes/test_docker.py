@@ -73,6 +73,23 @@ def test_a_missing_command_image_or_engine_is_the_reason(
     assert docker.engine.containers() == []
 
 
+def test_where_docker_has_no_engine_podman_is_asked_and_named(
+    docker: DockerPlace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    alone = tmp_path / "docker"
+    alone.write_text("#!/bin/sh\necho Cannot connect >&2; exit 1\n")
+    alone.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert "the engine of docker does not answer: Cannot connect" in start(docker).message
+    monkeypatch.delenv("DOCKER_HOST")
+    assert "the engine of podman has no image" in start(docker, image="localhost/nosuch:latest").message
+
+    async def test(made: Sandbox) -> None:
+        assert (await made.run("echo hi", DEADLINE)).stdout.text == "hi\n"
+
+    docker.check(test)
+
+
 def test_an_image_is_looked_for_once_for_all_tasks(docker: DockerPlace, tmp_path: Path) -> None:
     real = shutil.which("podman")
     counting = tmp_path / "counting"
@@ -159,14 +176,18 @@ def test_an_engine_that_goes_away_in_the_middle_is_an_error_and_its_container_is
     asyncio.run(main())
 
 
-def test_what_a_killed_process_left_is_removed_at_the_next_start(docker: DockerPlace) -> None:
+@pytest.mark.parametrize("command", ["docker", "podman"])
+def test_what_a_killed_process_left_is_removed_at_the_next_start(docker: DockerPlace, command: str) -> None:
+    if not shutil.which(command):
+        leave_out(command)
+    options = {"command": command}
     program = f"""
         import asyncio
         from tools.sandboxes.base import SandboxConfig
         from tools.sandboxes.docker import Docker
 
         async def main():
-            made = Docker(SandboxConfig("docker", image="{IMAGE}"))
+            made = Docker(SandboxConfig("docker", image="{IMAGE}", options={options}))
             await made.start()
             print("started", flush=True)
             await made.run("sleep 600", 600)
@@ -183,7 +204,7 @@ def test_what_a_killed_process_left_is_removed_at_the_next_start(docker: DockerP
     async def test(made: Sandbox) -> None:
         assert len(docker.engine.containers()) == 1
 
-    docker.check(test)
+    docker.check(test, options=options)
     assert docker.engine.containers() == []
     assert KEEPER in docker.engine.podman("ps", "--format", "{{.Names}}")
 
