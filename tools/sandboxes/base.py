@@ -17,6 +17,8 @@ from typing import ClassVar
 MIB = 1024 * 1024
 OUTPUT_LIMIT = 100_000
 """Bytes of each stream of a command that are kept: half from its beginning, half from its end."""
+DOWNLOAD_LIMIT = 1024 * MIB
+"""Bytes that a download takes unless it is told: the disk of a task."""
 
 
 @dataclass(frozen=True)
@@ -200,13 +202,21 @@ class Sandbox(ABC):
         """
 
     @abstractmethod
-    async def download(self, source: str, target: Path) -> None:
+    async def download(self, source: str, target: Path, limit: int = DOWNLOAD_LIMIT) -> None:
         """Copies a file or folder to the host, with its modes; checked by SHA-256.
 
-        What a link points to is not followed out of a folder: links come as links.
+        Of a folder come files, folders, and links that lead to somewhere in it, as links; nothing else. More
+        than a hundred folders in each other are an error. `target` is there as a whole or not at all.
+
+        Args:
+            target: A new place, or an empty folder; a file may replace a file, or go into a folder.
+            limit: Bytes that are taken, holes of files included, each entry of a folder as 4 KiB more; 1 GiB
+                unless it is given.
 
         Raises:
-            FileProblem, SandboxGone, OSError: of the host's side.
+            FileProblem: It cannot be read, is neither a file nor a folder, or has more ("too_large").
+            SandboxGone
+            OSError: Of the host's side, as where `target` is a folder with something in it.
         """
 
     @abstractmethod

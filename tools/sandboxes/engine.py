@@ -16,6 +16,7 @@ from tools.sandboxes.host_folders import new_folder
 from tools.sandboxes.owners import is_left_over
 from tools.sandboxes.programs import call, last_line
 
+HINT = "start it, or name another with the option `command`"
 OWNER_LABEL = "rl-cli.owner"
 ASK_SECONDS = 30.0
 RUN_SECONDS = 60.0
@@ -62,7 +63,7 @@ class Engine:
                     return engine
                 except SandboxError as error:
                     reasons.append(error.message.removeprefix("docker: "))
-        raise SandboxError(f"docker: {'; '.join(reasons)}", "start it, or name another with the option `command`")
+        raise SandboxError(f"docker: {'; '.join(reasons)}", HINT)
 
     async def ready(self) -> None:
         """Asks the engine for its containers, and removes those that a killed process left.
