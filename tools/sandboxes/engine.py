@@ -20,6 +20,7 @@ HINT = "start it, or name another with the option `command`"
 OWNER_LABEL = "rl-cli.owner"
 ASK_SECONDS = 30.0
 RUN_SECONDS = 60.0
+SIGNAL_SECONDS = 5.0
 PULL_SECONDS = 1800.0
 FAILURE_SECONDS = 60.0
 """How long a missing image is taken for missing before the engine is asked again."""
@@ -37,6 +38,7 @@ class Engine:
         self._is_ready = False
         self._images: dict[str, asyncio.Task[None]] = {}
         self._failed_at: dict[str, float] = {}
+        self._starting: dict[str, asyncio.Task[tuple[str, ...]]] = {}
         self._unremoved: set[str] = set()
         self._bounds_disk = True
 
@@ -109,7 +111,7 @@ class Engine:
             raise SandboxError(error.message, "build or load it, or name another one") from None
 
     async def run(self, name: str, arguments: list[str], resources: Resources) -> tuple[str, ...]:
-        """Starts a container.
+        """Starts a container. Whoever is cancelled meanwhile removes it: that waits for the start.
 
         Args:
             arguments: Of `run`: options, image, command.
@@ -120,6 +122,12 @@ class Engine:
         Raises:
             SandboxError: With the engine's reason.
         """
+        starting = asyncio.create_task(self._run(name, arguments, resources))
+        self._starting[name] = starting
+        starting.add_done_callback(lambda _: self._starting.pop(name))
+        return await asyncio.shield(starting)
+
+    async def _run(self, name: str, arguments: list[str], resources: Resources) -> tuple[str, ...]:
         common = ["run", "--detach", "--pull", "never", "--name", name, *_limits(resources)]
         if resources.disk_mib is not None and self._bounds_disk:
             disk = ["--storage-opt", f"size={resources.disk_mib}m"]
@@ -128,7 +136,7 @@ class Engine:
                 return ()
             if "storage" not in error.lower():
                 raise self._error("could not start a container", error)
-            await self.remove(name)
+            await self._remove(name)
             self._bounds_disk = False  # most storage drivers cannot
         await self._ask([*common, *arguments], "could not start a container", RUN_SECONDS)
         return () if resources.disk_mib is None else ("disk_mib",)
@@ -141,8 +149,18 @@ class Engine:
         """
         await self._ask(["exec", "--user", "0", name, "/bin/sh", "-c", script], "could not set it up")
 
+    async def signal(self, name: str, signal: str) -> bool:
+        """Sends a signal to the first process of a container; whether that could be done."""
+        code, _, _ = await self._call(["kill", "--signal", signal, name], SIGNAL_SECONDS)
+        return code == 0
+
     async def remove(self, name: str) -> None:
         """Ends and removes a container; where the engine cannot, it is tried again at the next start."""
+        if starting := self._starting.get(name):
+            await asyncio.wait({starting}, timeout=ASK_SECONDS)
+        await self._remove(name)
+
+    async def _remove(self, name: str) -> None:
         self._unremoved.add(name)
         code, _, error = await self._call(["rm", "--force", "--volumes", name], ASK_SECONDS)
         if code == 0 or "no such container" in error.lower():

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tools.sandboxes.archives import TooLarge, pack, unpack
-from tools.sandboxes.base import DOWNLOAD_LIMIT, MIB, FileProblem
+from tools.sandboxes.base import DOWNLOAD_LIMIT, MIB, FileProblem, check_command
 from tools.sandboxes.host_folders import remove_folder
 from tools.sandboxes.streaming import Streaming
 
@@ -152,8 +152,12 @@ class Files(Streaming, ABC):
             raise _problem(path, code, error)
 
     def _variables(self, path: str, **more: str) -> dict[str, str]:
-        if not path or "\0" in path:
-            raise FileProblem("missing", f"{path!r} is no path")
+        try:
+            check_command("", path, {})
+        except ValueError:
+            raise FileProblem("missing", f"{path!r} is no path") from None
+        if not path:
+            raise FileProblem("missing", "'' is no path")
         return {"LC_ALL": "C", "RL_CLI_PATH": posixpath.join(self.workdir, path), **more}
 
 

@@ -19,7 +19,7 @@ from tools.sandboxes.base import SandboxConfig, SandboxError
 from tools.sandboxes.host_folders import new_folder, remove_folder
 from tools.sandboxes.shell import ShellSandbox
 from tools.sandboxes.transport import ProcessTransport
-from tools.sandboxes.trees import kill_script
+from tools.sandboxes.trees import kill_script, mark_script
 from tools.sandboxes.wrapper import COMMAND_VARIABLE, WRAPPER_VARIABLE, reader
 
 HINT = (
@@ -37,9 +37,12 @@ d=$(mktemp -d "${{TMPDIR:-/tmp}}/rl-cli-task-XXXXXXXX") || exit
 mkdir "$d/work" "$d/private" "$d/home" "$d/tmp" || exit
 echo "$d"
 cat >/dev/null
+mv "$d" "$d.over" && d=$d.over
 ( {kill} )
 case $d in /*/rl-cli-task-*) chmod -R u+rwx "$d" 2>/dev/null; rm -rf -- "$d";; esac
 """
+# What comes when the task is over finds its folder gone and does nothing; what came before has a mark.
+_SHELL = "{mark}[ -d {private} ] || exit 1; {script}"
 
 _connecting: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
@@ -65,6 +68,7 @@ class Ssh(ShellSandbox):
         self.unbounded = tuple(name for name, value in wanted if value is not None)
         self._host = ""
         self._always: list[str] = []
+        self._making: asyncio.Task[Path] | None = None
         self._folder: Path | None = None
         self._guard: asyncio.subprocess.Process | None = None
         self._guard_words: asyncio.Task[str] | None = None
@@ -87,7 +91,8 @@ class Ssh(ShellSandbox):
             arguments: Of ssh, for all of its calls.
             settings: Text of a file for ssh to use instead of the account's own.
         """
-        self._folder = await asyncio.to_thread(new_folder)
+        self._making = asyncio.create_task(asyncio.to_thread(new_folder))
+        self._folder = await asyncio.shield(self._making)
         if settings is not None:
             (self._folder / "settings").write_text(settings)
             arguments = [*arguments, "-F", "settings"]
@@ -142,14 +147,17 @@ class Ssh(ShellSandbox):
         finally:
             if self._guard_words:
                 self._guard_words.cancel()
-            if self._folder:
-                await asyncio.to_thread(remove_folder, self._folder)
+            if self._making:
+                await asyncio.to_thread(remove_folder, await self._making)
 
     async def _open(self, script: str) -> ProcessTransport:
         if not self._guard or self._guard.returncode is not None:
             raise SandboxError(await self._reason())
         # Past the connection that is there, no other is made.
-        argv = self._command(["-o", "ControlMaster=no", "-o", "ProxyCommand=false"], script)
+        shell = _SHELL.format(
+            mark=mark_script(self._id, whole_task=True), private=quote(self.private), script=script
+        )
+        argv = self._command(["-o", "ControlMaster=no", "-o", "ProxyCommand=false"], shell)
         return await ProcessTransport.start(argv, cwd=self._folder)
 
     async def _unreachable(self) -> str | None:

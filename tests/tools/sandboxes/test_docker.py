@@ -129,6 +129,50 @@ def test_memory_and_processes_are_bounded_and_what_is_not_is_told(docker: Docker
     docker.check(hungry, resources=Resources(memory_mib=64))
 
 
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "for i in $(seq 100); do sleep 100 & done 2>/dev/null",
+        "i=0; while [ $i -lt 100 ]; do i=$((i + 1)); (setsid env -i /bin/sleep 100 &); done",
+        "for s in TERM INT HUP USR1 KILL; do kill -$s 1; done; kill -KILL -1",
+        "f() { f | f & }; f",
+        "kill -KILL $(pidof sleep); for i in $(seq 100); do sleep 100 & done",
+    ],
+)
+def test_whatever_a_command_does_to_the_first_process_or_the_limit_others_go_on(
+    docker: DockerPlace, attack: str
+) -> None:
+    async def test(made: Sandbox) -> None:
+        await made.run(attack, 5)
+        first = await made.run("echo hi", DEADLINE)  # there may be no room for it
+        assert (first.exit_code, first.stdout.text) in ((0, "hi\n"), (137, ""))
+        for _ in range(3):
+            assert (await made.run("echo well", DEADLINE)).stdout.text == "well\n"
+
+    docker.check(test, resources=Resources(processes=40))
+
+
+def test_a_start_that_is_cancelled_leaves_no_container(docker: DockerPlace) -> None:
+    async def cancelled(seconds: float) -> None:
+        made = docker.make()
+        starting = asyncio.create_task(made.start())
+        await asyncio.sleep(seconds)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        await made.stop()
+
+    async def main() -> None:
+        made = docker.make()
+        await made.start()
+        await made.stop()
+        for tenths in range(6):
+            await cancelled(tenths / 20)
+
+    asyncio.run(main())
+    assert docker.engine.containers() == []
+
+
 def test_there_is_no_network_unless_it_is_allowed(docker: DockerPlace) -> None:
     async def test(made: Sandbox) -> None:
         assert (await made.run("ls /sys/class/net", DEADLINE)).stdout.text.split() == ["lo"]
