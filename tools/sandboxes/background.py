@@ -37,6 +37,7 @@ read now rest </proc/uptime
 ended() {{ [ -f $id.end ] && read end at rest <$id.end; }}
 for id in {ids}; do
   [ -f $id.log ] && [ -f $id.pid ] && read pid rest <$id.pid || continue
+  case $pid in ''|*[!0-9]*) continue;; esac
   ended || {{ kill -0 "$pid" 2>/dev/null && end=- at=$now; }} || ended || {{ end=137 at=$now; }}
   printf '%s %s %.9s %.20s\n' $id $(wc -c <$id.log) "$end" "$at"
 done

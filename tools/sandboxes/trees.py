@@ -63,7 +63,7 @@ def mark_script(value: str, whole_task: bool = False) -> str:
         whole_task: What is marked with something else afterwards keeps this mark, too.
     """
     if whole_task:
-        return f"ulimit -H -m {_limit(value) + TASKS} 2>/dev/null; "
+        return f"ulimit -m {_limit(value) + TASKS} 2>/dev/null; "
     return f"ulimit -S -m {_limit(value)} 2>/dev/null; "
 
 
