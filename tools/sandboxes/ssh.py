@@ -35,14 +35,16 @@ trap '' HUP INT TERM PIPE
 umask 077
 d=$(mktemp -d "${{TMPDIR:-/tmp}}/rl-cli-task-XXXXXXXX") || exit
 mkdir "$d/work" "$d/private" "$d/home" "$d/tmp" || exit
-echo "$d"
+echo "$$ $d"
 cat >/dev/null
 mv "$d" "$d.over" && d=$d.over
 ( {kill} )
 case $d in /*/rl-cli-task-*) chmod -R u+rwx "$d" 2>/dev/null; rm -rf -- "$d";; esac
 """
-# What comes when the task is over finds its folder gone and does nothing; what came before has a mark.
-_SHELL = "{mark}[ -d {private} ] || exit 1; {script}"
+# What comes when the task is over does nothing; what came before has a mark. A folder that is missing while
+# the guard is there was removed by a command.
+_SHELL = """\
+{mark}[ -d {folder} ] || {{ kill -0 {guard} 2>/dev/null && [ ! -d {folder}.over ]; }} || exit 1; {script}"""
 
 _connecting: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
@@ -70,6 +72,9 @@ class Ssh(ShellSandbox):
         self._always: list[str] = []
         self._making: asyncio.Task[Path] | None = None
         self._folder: Path | None = None
+        self._far_folder = ""
+        self._guard_pid = 0
+        """On the far side."""
         self._guard: asyncio.subprocess.Process | None = None
         self._guard_words: asyncio.Task[str] | None = None
 
@@ -99,7 +104,7 @@ class Ssh(ShellSandbox):
         self._always = arguments
         turns = _connecting.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
         async with turns:
-            folder = await self._start_guard()
+            folder = self._far_folder = await self._start_guard()
         self.workdir, self.private = f"{folder}/work", f"{folder}/private"
         self._environment |= {"HOME": f"{folder}/home", "TMPDIR": f"{folder}/tmp"}
 
@@ -126,10 +131,11 @@ class Ssh(ShellSandbox):
                 line = await self._guard.stdout.readline()
         except TimeoutError:
             raise SandboxError(f"{self.kind}: {self._host} does not answer", HINT) from None
-        folder = line.decode(errors="replace").rstrip("\n")
-        if not folder.startswith("/"):
+        pid, _, folder = line.decode(errors="replace").rstrip("\n").partition(" ")
+        if not pid.isdecimal() or not folder.startswith("/"):
             reason = await self._guard_words
             raise SandboxError(f"{self.kind}: no connection to {self._host}: {reason}", HINT)
+        self._guard_pid = int(pid)
         return folder
 
     async def _remove(self) -> None:
@@ -154,9 +160,8 @@ class Ssh(ShellSandbox):
         if not self._guard or self._guard.returncode is not None:
             raise SandboxError(await self._reason())
         # Past the connection that is there, no other is made.
-        shell = _SHELL.format(
-            mark=mark_script(self._id, whole_task=True), private=quote(self.private), script=script
-        )
+        mark = mark_script(self._id, whole_task=True)
+        shell = _SHELL.format(mark=mark, folder=quote(self._far_folder), guard=self._guard_pid, script=script)
         argv = self._command(["-o", "ControlMaster=no", "-o", "ProxyCommand=false"], shell)
         return await ProcessTransport.start(argv, cwd=self._folder)
 

@@ -130,6 +130,15 @@ def test_a_killed_process_leaves_nothing_on_the_other_side(ssh: SshPlace) -> Non
     assert still_running(sleep) == []
 
 
+def test_a_command_that_removes_its_own_folders_only_fails_itself(ssh: SshPlace) -> None:
+    async def test(made: Sandbox) -> None:
+        await made.run('rm -rf "${TMPDIR%/*}"', DEADLINE)
+        assert (await made.run("true", DEADLINE)).exit_code not in (0, None)
+        assert (await made.run("echo hi", DEADLINE, cwd="/")).stdout.text == "hi\n"
+
+    ssh.check(test)
+
+
 def test_a_start_that_is_cancelled_leaves_nothing_on_either_side(ssh: SshPlace) -> None:
     async def cancelled(seconds: float) -> None:
         made = ssh.make()
