@@ -23,6 +23,7 @@ from tools.sandboxes.base import (
     SandboxConfig,
     SandboxError,
     SandboxGone,
+    check_command,
 )
 from tools.sandboxes.capture import Capture
 from tools.sandboxes.files import Files
@@ -173,6 +174,7 @@ class AgentSandbox(Files, BackgroundProcesses):
         seconds: float,
     ) -> int | None:
         """Runs a command; None: it was not over in time, and has been ended."""
+        check_command(command, cwd, env)
         link = self._link
         if link is not None and link.gone is not None:
             raise SandboxGone(link.gone)

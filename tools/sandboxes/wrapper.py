@@ -8,9 +8,11 @@ and `ps` shows it to everybody.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from shlex import quote
+
+from tools.sandboxes.base import check_command
+from tools.sandboxes.trees import mark_script
 
 COMMAND_VARIABLE = "RL_CLI_COMMAND"
 """In the environment of a command and of all that it starts."""
@@ -27,7 +29,7 @@ _WRAPPER = """\
 drain() {{ {drain} }}
 exec 9>&2 2>/dev/null
 {{ {{
-( unset {variable}; cd {cwd} || exit; {exports}{command} ) {stdin}>&7 2>&8 7>&- 8>&- 9>&-
+( {limit}unset {variable}; cd {cwd} || exit; {exports}{command} ) {stdin}>&7 2>&8 7>&- 8>&- 9>&-
 code=$?
 printf '{mark}%d\\n' "$code" >&7
 printf '{mark}%d\\n' "$code" >&8
@@ -44,6 +46,7 @@ def wrapped(
     has_stdin: bool,
     scratch: str = "",
     ends_alone: bool = False,
+    id: str = "",
 ) -> bytes:
     """The script.
 
@@ -54,13 +57,12 @@ def wrapped(
         scratch: A file that may be written if the command is too long for an argument.
         ends_alone: Whether the script ends with the command, though the last output is still under way: sshd
             reads it to its end, and counts a session as open until then.
+        id: What the command is marked with, see `mark_script`.
 
     Raises:
-        ValueError: A variable's name is none, or there is a NUL somewhere.
+        ValueError: As `check_command`.
     """
-    for name in env:
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            raise ValueError(f"{name!r} is no name of a variable")
+    check_command(command, cwd, env)
     exports = "".join(f"export {name}={quote(value)}; " for name, value in env.items())
     after = ""
     run = f"exec /bin/sh -c {quote(command)}"
@@ -68,7 +70,8 @@ def wrapped(
         file = quote(scratch)
         run = f"printf %s {quote(command)} >{file} && exec /bin/sh -c '. \"$0\"' {file}"
         after = f"rm -f {file}\n"
-    script = _WRAPPER.format(
+    return _WRAPPER.format(
+        limit=mark_script(id) if id else "",
         variable=WRAPPER_VARIABLE,
         cwd=quote(cwd if cwd.startswith("/") else f"./{cwd}"),
         exports=exports,
@@ -78,9 +81,6 @@ def wrapped(
         drain=_DETACHED_DRAIN if ends_alone else _DRAIN,
         after=after,
     ).encode(errors="surrogateescape")
-    if b"\0" in script:
-        raise ValueError("a command cannot hold a NUL character")
-    return script
 
 
 def reader(script: bytes, id: str) -> str:
