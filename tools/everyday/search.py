@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import stat
 import sys
 from pathlib import Path
 from typing import Any
@@ -79,24 +81,28 @@ Found = tuple[list[Match], bool, bool]
 
 
 async def _on_host(files: HostFiles, path: str, asked: dict[str, Any]) -> Found:
-    where = files.locate(path)
-    if not where.exists():
-        raise ToolError("missing", f"there is no {path}")
-    pipe = asyncio.subprocess.PIPE
-    command = [sys.executable, "-I", "-S", str(SCRIPT), str(where)]
-    child = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe, env={})
+    with tool_errors():
+        start = files.open(path)
+    pipe, command = asyncio.subprocess.PIPE, [sys.executable, "-I", "-S", str(SCRIPT), path]
     try:
-        async with asyncio.timeout(SECONDS):
-            out, said = await child.communicate(json.dumps(asked).encode())
-    except TimeoutError:
-        raise _too_slow() from None
+        child = await asyncio.create_subprocess_exec(
+            *command, stdin=pipe, stdout=pipe, stderr=pipe, env={}, pass_fds=[start]
+        )
+        try:
+            async with asyncio.timeout(SECONDS):
+                out, said = await child.communicate(json.dumps({**asked, "descriptor": start}).encode())
+        except TimeoutError:
+            raise _too_slow() from None
+        finally:
+            if child.returncode is None:
+                child.kill()
+                await child.wait()
+        whole_path = not stat.S_ISDIR(os.fstat(start).st_mode)
     finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
+        os.close(start)
     if child.returncode:
         raise ToolError("failed", f"the search failed: {said.decode('utf-8', 'replace')[-500:]}")
-    return list(of_python(out)), where.is_file(), False
+    return list(of_python(out)), whole_path, False
 
 
 async def _in_sandbox(sandbox: Sandbox, path: str, asked: dict[str, Any], globs: list[str]) -> Found:
