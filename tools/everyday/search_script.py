@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def found(start: int, name: str) -> Iterator[Tuple[int, str, str]]:  # noqa: UP006
-    """The files below an open folder, sorted: each with the folder that it is in, its name there, its whole name.
+    """The files below an open folder, sorted: the folder that each is in, its name there, its whole name.
 
     What is no folder is itself found, with an empty name there.
     """

@@ -54,6 +54,10 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(FORM)
         elif parts.path == "/found":
             self.answer(f"<title>Found</title><p>Found {json.dumps(asked)}</p>")
+        elif parts.path == "/html":
+            self.answer(asked["html"])
+        elif parts.path == "/file":
+            self.answer(b"x", "application/octet-stream", Content_Disposition="attachment; filename=x")
         elif parts.path == "/image":
             self.answer(b"\x89PNG", "image/png")
         elif parts.path == "/missing":
