@@ -12,7 +12,7 @@ from tools.everyday.browser_session import ACT_SECONDS, BrowserSession, session_
 from tools.everyday.guarded_proxy import REFUSED
 
 if TYPE_CHECKING:
-    from playwright.async_api import Page, Response
+    from playwright.async_api import ElementHandle, Page, Response
 
 SNAPSHOT = Path(__file__).with_name("browser_snapshot.js")
 OPEN_SECONDS = 30.0
@@ -115,11 +115,12 @@ async def _open(context: CallContext) -> tuple[BrowserSession, Page]:
     return session, page
 
 
-async def _element(session: BrowserSession, page: Page, ref: int) -> Any:
-    element = page.locator(f'[data-rl-cli-ref="{ref}"]')
-    if await session.act(element.count()) != 1:
+async def _element(session: BrowserSession, page: Page, ref: int) -> ElementHandle:
+    """What has a number: that very element, which may be gone a moment later."""
+    found: list[ElementHandle] = await session.act(page.query_selector_all(f'[data-rl-cli-ref="{ref}"]'))
+    if len(found) != 1:
         raise ToolError("no_element", f"there is no [{ref}] on the page", "take a new browser_snapshot")
-    return element
+    return found[0]
 
 
 async def _shown(session: BrowserSession, answer: Response | None = None, start: int = 0) -> dict[str, Any]:

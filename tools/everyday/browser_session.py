@@ -93,13 +93,12 @@ class BrowserSession:
                 raise ToolError(
                     "download", f"{self.offered or 'this'} is a file, not a page", hint
                 ) from error
-            if page is None or page.is_closed() or await self._answers(page):
-                raise ToolError("browser", why, "take a browser_snapshot to see how the page is") from error
-            raise ToolError(
-                "browser",
-                f"the page crashed or hangs, and was closed: {why}",
-                "open another with browser_open",
-            ) from error
+            if page is not None and not page.is_closed():
+                await self._answers(page)
+            if page in self._dropped:
+                why = f"the page crashed or hangs, and was closed: {why}"
+                raise ToolError("browser", why, "open another with browser_open") from error
+            raise ToolError("browser", why, "take a browser_snapshot to see how the page is") from error
 
     async def close(self) -> None:
         await self._chromium.give_back(self._context)

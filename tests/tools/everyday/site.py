@@ -64,6 +64,14 @@ class Handler(BaseHTTPRequestHandler):
             self.answer("<p>There is no such page here, really not.</p>", status=404)
         elif parts.path == "/bomb":
             self.answer(gzip.compress(b"a" * 50_000_000), "text/plain", Content_Encoding="gzip")
+        elif parts.path == "/nested":
+            nested = gzip.compress(gzip.compress(b"a"))
+            more = {"Location": "/nested"} if "again" in asked else {}
+            self.answer(nested, "text/plain", 302 if more else 200, Content_Encoding="gzip, gzip", **more)
+        elif parts.path == "/packed":
+            self.answer(gzip.compress(ARTICLE.encode()), Content_Encoding="gzip")
+        elif parts.path == "/charset":
+            self.answer(asked["text"].encode(asked["as"]), f"text/plain; charset={asked['charset']}")
         elif parts.path == "/large":
             self.answer("a" * 6_000_000, "text/plain")
         elif parts.path == "/slow":
