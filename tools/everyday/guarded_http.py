@@ -53,13 +53,13 @@ async def fetch(url: str) -> Page:
     check_url(url)
     try:
         async with asyncio.timeout(SECONDS), _client() as client:
-            asked: httpx.Request | None = client.build_request("GET", url)
+            request = client.build_request("GET", url)
             for _ in range(REDIRECTS + 1):
-                answer = await client.send(asked, stream=True)
+                answer = await client.send(request, stream=True)
                 async with aclosing(answer):
-                    asked = answer.next_request
-                    if asked is None:
+                    if answer.next_request is None:
                         return await _read(answer)
+                    request = answer.next_request
             raise ToolError("unreachable", f"{url} redirects more than {REDIRECTS} times")
     except TimeoutError:
         raise ToolError("timeout", f"{url} did not answer within {SECONDS:g} seconds") from None
