@@ -38,7 +38,8 @@ class HostFiles:
     """Reads and writes files of this computer inside some folders.
 
     Args:
-        roots: The allowed folders, which must exist; relative paths are meant from the first.
+        roots: The allowed folders, which must exist, as absolute paths without links; relative paths are
+            meant from the first.
         beyond: What a caller who wants more may do.
     """
 
@@ -48,6 +49,9 @@ class HostFiles:
         except OSError as error:
             folder = ", ".join(map(str, roots))
             raise ToolError("missing", f"the working folder {folder} is gone: {error.strerror}") from error
+        for root, real in zip(roots, self.roots, strict=True):
+            if real != root:  # what was allowed for one folder is not for another
+                raise ToolError("outside", f"the working folder {root} leads elsewhere by now: to {real}")
         self._beyond = beyond
 
     @classmethod
