@@ -23,8 +23,7 @@ SNAPSHOT_SECONDS = 6.0
 OPTIONS = "element => [...element.options].map(option => option.label)"
 LONGEST = 20_000
 """Characters of a snapshot."""
-LONGEST_SAID = 500
-"""Characters of a title."""
+TITLE = "document.title.slice(0, 500)"
 
 
 @tool(toolset="browser", risk="execute", deadline=120, exclusive=True)
@@ -133,12 +132,12 @@ async def _shown(session: BrowserSession, answer: Response | None = None, start:
         await page.wait_for_load_state("load", timeout=SETTLE_SECONDS * 1000)
     if answer is not None and (why := answer.headers.get(REFUSED)):
         said: str = await session.act(answer.text())
-        raise ToolError("private_address" if why == "private" else "unreachable", said.strip()[:LONGEST_SAID])
+        raise ToolError("private_address" if why == "private" else "unreachable", said.strip()[:500])
     text: str = await session.act(page.evaluate(SNAPSHOT.read_text("utf-8")), SNAPSHOT_SECONDS)
-    title: str = await session.act(page.title())
+    title: str = await session.act(page.evaluate(TITLE))
     told: dict[str, Any] = {
         "url": page.url,
-        "title": title[:LONGEST_SAID],
+        "title": title,
         "text": text[start : start + LONGEST],
     }
     if answer is not None:

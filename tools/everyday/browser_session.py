@@ -89,14 +89,16 @@ class BrowserSession:
             if isinstance(error, Error):
                 why = (error.message.strip() or "no reason is given").splitlines()[0][:300]
             if "Download is starting" in why:
+                offered, self.offered = self.offered or "this", ""
                 hint = "download it in the terminal"
-                raise ToolError(
-                    "download", f"{self.offered or 'this'} is a file, not a page", hint
-                ) from error
-            if page is not None and not page.is_closed():
+                raise ToolError("download", f"{offered} is a file, not a page", hint) from error
+            ended = "crashed" in why or "has been closed" in why
+            if page is not None and ended:
+                self._drop(page)
+            elif page is not None:
                 await self._answers(page)
-            if page in self._dropped:
-                why = f"the page crashed or hangs, and was closed: {why}"
+            if ended or page in self._dropped:
+                why = f"the page was closed, crashed or hangs: {why}"
                 raise ToolError("browser", why, "open another with browser_open") from error
             raise ToolError("browser", why, "take a browser_snapshot to see how the page is") from error
 
@@ -124,9 +126,8 @@ class BrowserSession:
                 await page.evaluate("1")
         except TimeoutError:
             self._drop(page)
-        except Error as error:
-            if "crashed" in error.message:  # else it is on its way to another page
-                self._drop(page)
+        except Error:  # it is on its way to another page, or crashed, which is told otherwise
+            pass
         return page not in self._dropped
 
 
