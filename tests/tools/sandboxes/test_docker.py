@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -158,7 +159,7 @@ def test_a_start_that_is_cancelled_leaves_no_container(docker: DockerPlace) -> N
         starting = asyncio.create_task(made.start())
         await asyncio.sleep(seconds)
         starting.cancel()
-        with pytest.raises(asyncio.CancelledError):
+        with suppress(asyncio.CancelledError):  # it may be over by then
             await starting
         await made.stop()
 
