@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import socket
 import subprocess
 from collections import deque
@@ -112,6 +113,8 @@ class AgentLink:
 
     def end(self, id: int) -> None:
         """Ends a command with all that it started; its exit code then comes as it would otherwise."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)  # in local, a command may have stopped it
         self._send(agent.END, id, [])
 
     def forget(self, id: int) -> None:

@@ -25,11 +25,13 @@ LONGEST_ARGUMENT = 100_000
 # background would die of its next line.
 _DRAIN = "trap '' PIPE; cat; exec cat >/dev/null;"
 _DETACHED_DRAIN = f"exec 4<&0; ( {_DRAIN} ) <&4 4<&- &"
+# Where memory runs out, a command ends before the shells around it, and before a container's first process.
+_FIRST_VICTIM = "{ echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null"
 _WRAPPER = """\
 drain() {{ {drain} }}
 exec 9>&2 2>/dev/null
 {{ {{
-( {limit}unset {variable}; cd {cwd} || exit; {exports}{command} ) {stdin}>&7 2>&8 7>&- 8>&- 9>&-
+( {first_victim}; {limit}unset {variable}; cd {cwd} || exit; {exports}{command} ) {stdin}>&7 2>&8 7>&- 8>&- 9>&-
 code=$?
 printf '{mark}%d\\n' "$code" >&7
 printf '{mark}%d\\n' "$code" >&8
@@ -73,6 +75,7 @@ def wrapped(
     return _WRAPPER.format(
         limit=mark_script(id) if id else "",
         variable=WRAPPER_VARIABLE,
+        first_victim=_FIRST_VICTIM,
         cwd=quote(cwd if cwd.startswith("/") else f"./{cwd}"),
         exports=exports,
         command=run,
