@@ -31,7 +31,7 @@ _WRAPPER = """\
 drain() {{ {drain} }}
 exec 9>&2 2>/dev/null
 {{ {{
-( {first_victim}; {limit}unset {variable}; cd {cwd} || exit; {exports}{command} ) {stdin}>&7 2>&8 7>&- 8>&- 9>&-
+( {first}; {limit}unset {variable}; cd {cwd} || exit; {exports}{command} ) {stdin}>&7 2>&8 7>&- 8>&- 9>&-
 code=$?
 printf '{mark}%d\\n' "$code" >&7
 printf '{mark}%d\\n' "$code" >&8
@@ -75,7 +75,7 @@ def wrapped(
     return _WRAPPER.format(
         limit=mark_script(id) if id else "",
         variable=WRAPPER_VARIABLE,
-        first_victim=_FIRST_VICTIM,
+        first=_FIRST_VICTIM,
         cwd=quote(cwd if cwd.startswith("/") else f"./{cwd}"),
         exports=exports,
         command=run,
