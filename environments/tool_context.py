@@ -21,7 +21,7 @@ from rl_cli.core.messages import Message, user
 from tools.dispatcher import CallContext, ToolError, handle_function_call
 from tools.everyday.browser_session import close_session
 from tools.everyday.task_sandbox import TaskSandbox, sandbox_of, tool_errors
-from tools.sandboxes.base import SandboxConfig
+from tools.sandboxes.base import DOWNLOAD_LIMIT, SandboxConfig
 from tools.toolsets import implemented
 
 INFRASTRUCTURE = frozenset({"sandbox", "network"})
@@ -141,15 +141,18 @@ class ToolContext:
         with tool_errors():
             await (await sandbox_of(self._context())).upload(Path(source), target)
 
-    async def download(self, source: str, target: Path | str) -> None:
-        """Copies a file or folder of the sandbox to the host, any bytes, with its modes; links stay links.
+    async def download(self, source: str, target: Path | str, limit: int = DOWNLOAD_LIMIT) -> None:
+        """Copies a file or folder of the sandbox to the host as `Sandbox.download` does.
+
+        Args:
+            limit: Bytes that are taken; 1 GiB unless it is given.
 
         Raises:
-            ToolError: The sandbox failed ("sandbox"), or has no such file ("missing").
+            ToolError: The sandbox failed ("sandbox"), or has no such file ("missing"), or it is "too_large".
             OSError: The host's side cannot be written.
         """
         with tool_errors():
-            await (await sandbox_of(self._context())).download(source, Path(target))
+            await (await sandbox_of(self._context())).download(source, Path(target), limit)
 
     @asynccontextmanager
     async def fresh(self, paths: Iterable[str]) -> AsyncIterator[ToolContext]:

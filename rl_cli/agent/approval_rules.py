@@ -185,7 +185,7 @@ def _paths(value: Any, is_path: bool) -> list[str]:
 def _is_inside(path: str, home: Path, protected: Sequence[Path]) -> bool:
     try:
         real = os.path.realpath(os.path.expanduser(path))
-    except ValueError:  # a NUL in it
+    except (ValueError, OSError):  # a NUL in it, or relative to a folder that is gone
         return False
     around = [folder for folder in (home, *protected) if Path(real).is_relative_to(os.path.realpath(folder))]
     return around == [home]

@@ -30,7 +30,6 @@ from rl_cli.agent.session_file import SessionFile
 from rl_cli.agent.shortening import Shortening, shorten_conversation
 from rl_cli.agent.turns import Tries, TurnResult
 from rl_cli.agent.window import is_full, result_limit, with_bounded_results
-from rl_cli.agent.workspace import Workspace
 from rl_cli.core.cuts import one_line
 from rl_cli.core.json_text import repair_surrogates
 from rl_cli.core.messages import Message, assistant, system, user
@@ -38,6 +37,7 @@ from tools.dispatcher import CallContext, tool_schemas
 from tools.spec import FINAL_ANSWER
 
 if TYPE_CHECKING:
+    from rl_cli.agent.workspace import Workspace
     from tools.dispatcher import ApprovalRequest, Verdict
 
 TOOLSETS = ("rl", "wandb", "data")
@@ -75,7 +75,7 @@ class Assistant:
 
     def __post_init__(self) -> None:
         if self.workspace:
-            self.toolsets = (*self.toolsets, *self.workspace.toolsets)
+            self.move_into(self.workspace)
         self._live: dict[str, Any] = {}
         self.state.update(self.session.history.state)
         if self.seed is not None:
@@ -147,6 +147,11 @@ class Assistant:
         if self.policy.name == OPERATOR:
             return None
         return ModelJudge(self.policy, self.bounds, self.session.id, request)
+
+    def move_into(self, workspace: Workspace) -> None:
+        """Its own commands and files are there from the next turn on."""
+        self.workspace = workspace
+        self.toolsets = (*self.toolsets, *workspace.toolsets)
 
     def change_model(self, policy: Policy, window: int | None) -> None:
         """Lets another model answer from the next turn on."""

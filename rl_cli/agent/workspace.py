@@ -40,7 +40,8 @@ def open_workspace(folder: Path, home: Path) -> Workspace:
     Args:
         home: RL_CLI_HOME.
     """
-    why = _why_not(folder.resolve(), home)
+    folder = folder.resolve()
+    why = _why_not(folder, home)
     config = SandboxConfig(kinds.DEFAULT, workdir=None if why else folder)
     no_terminal = kinds.usable(kinds.DEFAULT)
     terminal = no_terminal is None

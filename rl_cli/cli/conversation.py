@@ -73,6 +73,8 @@ class Conversation:
         from rl_cli.spending.meter import SessionMeter
 
         self.answerer = answerer
+        if answerer.policy.name != OPERATOR and self.assistant.workspace is None:
+            self._open_workspace()
         self.display.model = answerer.policy.name
         self._preparation: Preparation | None = None
         endpoint = answerer.endpoint
@@ -83,6 +85,15 @@ class Conversation:
             endpoint.base_url if endpoint else None,
             on_warning=self.display.notice,
         )
+
+    def _open_workspace(self) -> None:
+        """The built-in operator needs none, and it takes a moment."""
+        from rl_cli.agent.workspace import open_workspace
+
+        workspace = open_workspace(Path.cwd(), self.assistant.home)
+        self.assistant.move_into(workspace)
+        for note in workspace.notes:
+            self.display.notice(note)
 
     def wait_for_person(self) -> None:
         """Time that passes from here on is not the assistant's work."""
@@ -215,7 +226,6 @@ async def converse(flags: Flags, display: Display, lines: LineReader) -> AsyncIt
         BadUsage: The model, the session or a setting is wrong.
     """
     from rl_cli.agent.session_store import new_session, open_session
-    from rl_cli.agent.workspace import open_workspace
     from rl_cli.core.settings import ensure_home, load_settings
     from rl_cli.spending.gate import why_not
 
@@ -236,9 +246,6 @@ async def converse(flags: Flags, display: Display, lines: LineReader) -> AsyncIt
             home=home,
             budget_left=partial(why_not, home, settings, session.id),
         )
-        workspace = open_workspace(Path.cwd(), home)
-        for note in workspace.notes if answerer.policy.name != OPERATOR else ():
-            display.notice(note)
         assistant = Assistant(
             policy=answerer.policy,
             home=home,
@@ -250,7 +257,6 @@ async def converse(flags: Flags, display: Display, lines: LineReader) -> AsyncIt
             on_notice=display.notice,
             interrupted=interrupts.event,
             seed=settings.seed,
-            workspace=workspace,
         )
         conversation = Conversation(assistant, approvals, answerer, display, interrupts, settings)
         questions.on_wait, questions.on_answer = conversation.wait_for_person, conversation.go_on_working

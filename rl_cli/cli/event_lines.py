@@ -18,6 +18,8 @@ FIGURES = (
     ("loss", "loss"),
 )
 HIDDEN = ("ok", "description", "reward", "note", "problem", "why_not")
+LIMITS = ("more", "truncated")
+"""Keys of a result that say something only where they are true."""
 OPENED = ("eval", "changed", "sizes")
 """Keys of a result whose object is worth showing."""
 
@@ -47,6 +49,8 @@ def counted(count: int, plural: str) -> str:
     """`1 run`, `2 runs`, `1 entry`."""
     if count != 1 or not plural.endswith("s"):
         return f"{count} {plural}"
+    if plural.endswith("sses"):
+        return f"{count} {plural[:-2]}"
     return f"{count} {plural[:-3] + 'y' if plural.endswith('ies') else plural[:-1]}"
 
 
@@ -68,7 +72,8 @@ def _unescaped(arguments: str) -> str:
 
 def result_line(name: str, ok: bool, result: str, seconds: float) -> str:
     """A call that ended: its result folded, and how long it took."""
-    return f"{'✓' if ok else '✗'} {name} {fold(result)} ({seconds_text(seconds)})"
+    well = ok and json.loads(result).get("exit_code", 0) == 0
+    return f"{'✓' if well else '✗'} {name} {fold(result)} ({seconds_text(seconds)})"
 
 
 def fold(result: str) -> str:
@@ -79,9 +84,11 @@ def fold(result: str) -> str:
         return one_line(f"{error.get('type')}: {error.get('message')}", 200)
     if isinstance(data.get("run"), dict) and isinstance(data.get("progress"), dict) and "why" in data:
         return one_line(_status_words(data), 240)
+    if "exit_code" in data:
+        return one_line(_command_words(data), 240)
     shown = []
     for key, value in data.items():
-        if key in HIDDEN or value in (None, [], {}):
+        if key in HIDDEN or value in (None, [], {}) or (value is False and key in LIMITS):
             continue
         if isinstance(value, list):
             shown.append(counted(len(value), key))
@@ -94,6 +101,14 @@ def fold(result: str) -> str:
             shown.append(f"{key} {one_line(str(value), 70)}")
     shown = shown or [f"0 {key}" for key, value in data.items() if value == []]
     return one_line(", ".join(shown), 240)
+
+
+def _command_words(data: dict[str, Any]) -> str:
+    """How a command ended, and the last line of what it said."""
+    ended = "ended at its time-out" if data.get("timed_out") else f"exit {data['exit_code']}"
+    streams = ("stdout", "stderr") if data["exit_code"] == 0 else ("stderr", "stdout")
+    said = next((text for name in streams if (text := str(data.get(name) or "").strip())), "")
+    return f"{ended}: {said.splitlines()[-1]}" if said else ended
 
 
 WHY = {

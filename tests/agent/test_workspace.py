@@ -188,3 +188,28 @@ def test_in_a_conversation_the_shell_goes_on_and_the_session_stays_plain(folder:
     shown = json.loads(result.calls[-1].result)
     assert shown["stdout"] == f"{folder}/data\n3\n"
     assert os.listdir(folder) == ["data"]
+
+
+def test_a_folder_that_a_link_takes_the_place_of_is_no_longer_the_one_that_was_allowed(
+    folder: Path, tmp_path: Path, home: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+
+    async def main() -> list[Any]:
+        workspace = open_workspace(folder, home)
+        folder.rmdir()
+        folder.symlink_to(other)
+        context = CallContext(
+            "chat",
+            "s",
+            workspace.toolsets,
+            approve=Approvals(yes=True),
+            sandbox=workspace.sandbox,
+            file_roots=workspace.file_roots,
+        )
+        made = [terminal("echo x >f"), ("write_file", {"path": "f", "content": "x"})]
+        return [json.loads(await handle_function_call(*call, context)) for call in made]
+
+    assert [result["error"]["type"] for result in asyncio.run(main())] == ["sandbox", "outside"]
+    assert list(other.iterdir()) == []

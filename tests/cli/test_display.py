@@ -13,7 +13,7 @@ from environments.agent_loop import AssistantMessage, ToolFinished, ToolStarted,
 from environments.policies.base import ReasoningDelta, Retrying, TextDelta
 from environments.tool_calls import CallRecord
 from rl_cli.cli.display import JsonDisplay, TextDisplay
-from rl_cli.cli.event_lines import call_line, clip, fold, progress_line, seconds_text
+from rl_cli.cli.event_lines import call_line, clip, fold, progress_line, result_line, seconds_text
 from rl_cli.cli.run_watch import run_line
 from rl_cli.cli.wrapping import Flow, display_width, wrapped
 from rl_cli.core.messages import assistant, tool_call
@@ -47,6 +47,22 @@ def on_screen(written: str) -> list[str]:
         lines[-1] = part.rpartition("\r\x1b[2K")[2]
         lines.append("")
     return lines[:-1]
+
+
+@pytest.mark.parametrize(
+    ("result", "shown"),
+    [
+        (
+            {"exit_code": 0, "stdout": "a\n2 passed\n", "stderr": "warn"},
+            "✓ terminal exit 0: 2 passed (0.1 s)",
+        ),
+        ({"exit_code": 7, "stdout": "a", "stderr": "no\n"}, "✗ terminal exit 7: no (0.1 s)"),
+        ({"exit_code": None, "timed_out": True, "stdout": ""}, "✗ terminal ended at its time-out (0.1 s)"),
+        ({"processes": [{}], "more": False}, "✓ terminal 1 process (0.1 s)"),
+    ],
+)
+def test_how_a_command_ended_is_one_line(result: dict[str, Any], shown: str) -> None:
+    assert result_line("terminal", True, json.dumps({"ok": True, **result}), 0.1) == shown
 
 
 def test_what_other_calls_say_waits_for_the_answer_to_a_question() -> None:

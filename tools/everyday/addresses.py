@@ -19,6 +19,19 @@ from tools.dispatcher import ToolError
 ALLOW = "RL_CLI_ALLOW_ADDRESSES"
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
+UNICAST = ipaddress.ip_network("2000::/3")
+"""All of IPv6 that is given to anybody; NAT64 stands for IPv4."""
+SPECIAL = [
+    ipaddress.ip_network(network)
+    for network in (
+        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
+        *("192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24"),
+        *("192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24"),
+        *("224.0.0.0/4", "240.0.0.0/4"),
+        *("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20"),
+    )
+]
+"""IANA's registries of special-purpose addresses, and multicast; Python's own list is older."""
 RESOLVE_SECONDS = 10.0
 
 
@@ -83,12 +96,12 @@ def may_connect(
 ) -> bool:
     """Whether an address is public, or private and allowed."""
     parsed = ipaddress.ip_address(address.partition("%")[0])
-    if all(_is_public(each) for each in _meant(parsed)):
+    if _is_public(_meant(parsed)):
         return True
     return any(
         network.version == each.version and each in network and allowed_port in (0, port)
         for network, allowed_port in allowed
-        for each in _meant(parsed)
+        for each in (parsed, _meant(parsed))
     )
 
 
@@ -114,20 +127,16 @@ def _network(entry: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network,
         raise BadUsage(f"{ALLOW}: {error}", "write it like 10.1.0.0/16, 127.0.0.1:8080") from error
 
 
-def _meant(address: Address) -> list[Address]:
-    """The address, and the IPv4 address inside it, where it is a way to write or reach one."""
+def _meant(address: Address) -> Address:
+    """The IPv4 address inside one that is a way to write or reach it; else the address."""
     if isinstance(address, ipaddress.IPv4Address):
-        return [address]
-    if address.ipv4_mapped:
-        return [address.ipv4_mapped]
+        return address
     if address in NAT64:
-        return [address, ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)]
-    if address.sixtofour:
-        return [address, address.sixtofour]
-    if address.teredo:
-        return [address, *address.teredo]
-    return [address]
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address
 
 
 def _is_public(address: Address) -> bool:
-    return address.is_global and not address.is_multicast
+    if isinstance(address, ipaddress.IPv6Address) and address not in UNICAST:
+        return False
+    return not any(address in network for network in SPECIAL if network.version == address.version)

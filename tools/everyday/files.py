@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Any, Protocol
 
 from tools.dispatcher import CallContext, Estimate, ToolError, tool
 from tools.everyday.host_paths import HostFiles
 from tools.everyday.task_sandbox import FILE_TOOLS, confinement, sandbox_of, tool_errors
-from tools.everyday.text_edits import apply_hunks, read_diff, replace_exactly
+from tools.everyday.text_edits import LARGEST, FileDiff, apply_hunks, read_diff, replace_exactly
 from tools.sandboxes.base import FileProblem
 
-LARGEST = 10_000_000
-"""Bytes of a file that are looked at."""
 LOOKED_AT = 8192
 """Bytes at the beginning of a file that tell whether it is binary: text has no NUL."""
 DEFAULT_LINES = 500
@@ -137,29 +136,44 @@ async def patch(
             raise ToolError("invalid_arguments", "patch needs old_text and new_text, or a diff")
         before = await _text(files, path)
         after, count = await asyncio.to_thread(replace_exactly, before, old_text, new_text, every)
-        await _write_all(files, {path: after})
+        await _write(files, path, after)
         return {"path": path, "replaced": count}
     if old_text or new_text:
         raise ToolError("invalid_arguments", "give either a diff, or old_text and new_text")
-    changed: dict[str, str] = {}
-    for named, hunks in read_diff(diff):
-        target = path or named
-        if not target:
+    parts: list[tuple[str, FileDiff]] = []
+    for each in await asyncio.to_thread(read_diff, diff):
+        if not (target := path or each.name):
             raise ToolError("invalid_arguments", "the diff names no file", "give path, or --- and +++ lines")
-        creates = all(not hunk.old for hunk in hunks)
-        before = changed[target] if target in changed else await _text(files, target, empty=creates)
-        changed[target] = await asyncio.to_thread(apply_hunks, before, hunks)
-    await _write_all(files, changed)
+        parts.append((str(PurePosixPath(target)), each))
+    changed: dict[str, str] = {}
+    for target, each in parts:
+        before = changed[target] if target in changed else await _before(files, target, each)
+        changed[target] = await asyncio.to_thread(apply_hunks, before, each.hunks)
+    if len(changed) == 1:
+        await _write(files, *changed.popitem())
+        return {"paths": [target]}
+    for target, each in parts:  # all of it fits; two names may lead to one file, which is then changed twice
+        now = await _text(files, target, missing=True)
+        await _write(files, target, await asyncio.to_thread(apply_hunks, now, each.hunks))
     return {"paths": list(changed)}
 
 
-async def _text(files: Files, path: str, empty: bool = False) -> str:
-    """A file's text; "" for a missing one where a diff makes it."""
+async def _before(files: Files, path: str, diff: FileDiff) -> str:
+    """The text that a diff is about."""
+    before = await _text(files, path, missing=diff.creates or all(not hunk.old for hunk in diff.hunks))
+    if diff.creates and before:
+        hint = "give a diff against it, or use write_file"
+        raise ToolError("exists", f"the diff makes {path}, which is there", hint)
+    return before
+
+
+async def _text(files: Files, path: str, missing: bool = False) -> str:
+    """A file's text; "" for one that may be missing and is."""
     with tool_errors():
         try:
             data = await files.read_bytes(path, LARGEST + 1)
         except FileProblem as problem:
-            if empty and problem.kind == "missing":
+            if missing and problem.kind == "missing":
                 return ""
             raise
     if len(data) > LARGEST:
@@ -172,7 +186,6 @@ async def _text(files: Files, path: str, empty: bool = False) -> str:
         raise ToolError("binary", f"{path} is no UTF-8 text", "change it in the terminal") from error
 
 
-async def _write_all(files: Files, texts: dict[str, str]) -> None:
+async def _write(files: Files, path: str, text: str) -> None:
     with tool_errors():
-        for path, text in texts.items():
-            await files.write_bytes(path, text.encode())
+        await files.write_bytes(path, text.encode())

@@ -7,8 +7,9 @@ proxies, whose connections we do not see; none is used, whatever the environment
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,11 @@ LARGEST = 5_000_000
 """Bytes of an answer, unpacked."""
 SECONDS = 30.0
 REDIRECTS = 5
-HEADERS = {"user-agent": "rl-cli (text extraction)", "accept": "text/html, text/*;q=0.9, */*;q=0.5"}
+HEADERS = {
+    "user-agent": "rl-cli (text extraction)",
+    "accept": "text/html, text/*;q=0.9, */*;q=0.5",
+    "accept-encoding": "gzip",
+}
 READABLE = ("text/", "application/json", "application/xml", "application/xhtml+xml", "application/ld+json")
 
 
@@ -35,7 +40,8 @@ class Page:
     status: int
     content_type: str
     data: bytes
-    encoding: str
+    charset: str
+    """As the server named it, whatever it is."""
 
 
 async def fetch(url: str) -> Page:
@@ -46,13 +52,20 @@ async def fetch(url: str) -> Page:
     """
     check_url(url)
     try:
-        async with asyncio.timeout(SECONDS), _client() as client, client.stream("GET", url) as answer:
-            return await _read(answer)
+        async with asyncio.timeout(SECONDS), _client() as client:
+            request = client.build_request("GET", url)
+            for _ in range(REDIRECTS + 1):
+                answer = await client.send(request, stream=True)
+                async with aclosing(answer):
+                    if answer.next_request is None:
+                        return await _read(answer)
+                    request = answer.next_request
+            raise ToolError("unreachable", f"{url} redirects more than {REDIRECTS} times")
     except TimeoutError:
         raise ToolError("timeout", f"{url} did not answer within {SECONDS:g} seconds") from None
     except (PrivateAddress, NoAddress) as error:
         raise tool_error(error) from error
-    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, zlib.error) as error:
         raise ToolError("unreachable", f"{url} cannot be read: {error or type(error).__name__}") from error
 
 
@@ -60,23 +73,33 @@ async def _read(answer: httpx.Response) -> Page:
     kind = answer.headers.get("content-type", "text/html").partition(";")[0].strip().lower()
     if not kind.startswith(READABLE) and not kind.endswith(("+xml", "+json")):
         raise ToolError("not_text", f"{answer.url} is {kind}, not text", "download it in the terminal")
+    packed = answer.headers.get("content-encoding", "identity").strip().lower()
+    if packed not in ("identity", "gzip", "x-gzip"):
+        raise ToolError("unreachable", f"{answer.url} is packed as {packed[:100]}, which is not read here")
     told = answer.headers.get("content-length", "")
-    data = bytearray()
-    if not (told.isdigit() and int(told) > LARGEST):
-        async for piece in answer.aiter_bytes(65536):
-            data += piece
-            if len(data) > LARGEST:
-                break
-        else:
-            return Page(str(answer.url), answer.status_code, kind, bytes(data), answer.encoding or "utf-8")
-    raise ToolError("too_large", f"{answer.url} is larger than {LARGEST // 1_000_000} MB")
+    known = int(told) if told.isdecimal() and len(told) < 20 else 0
+    data = await _body(answer, packed != "identity") if known <= LARGEST else None
+    if data is None:
+        raise ToolError("too_large", f"{answer.url} is larger than {LARGEST // 1_000_000} MB")
+    return Page(str(answer.url), answer.status_code, kind, data, answer.charset_encoding or "utf-8")
+
+
+async def _body(answer: httpx.Response, packed: bool) -> bytes | None:
+    """An answer's bytes, unpacked no further than the limit; None where there are more."""
+    unpacker, data = zlib.decompressobj(zlib.MAX_WBITS | 16), bytearray()
+    async for piece in answer.aiter_raw():
+        data += unpacker.decompress(piece, LARGEST + 1 - len(data)) if packed else piece
+        if len(data) > LARGEST:
+            return None
+        if unpacker.eof:
+            break
+    return bytes(data)
 
 
 @asynccontextmanager
 async def _client() -> AsyncIterator[httpx.AsyncClient]:
-    options: dict[str, Any] = {"follow_redirects": True, "max_redirects": REDIRECTS, "timeout": SECONDS}
     async with httpx.AsyncClient(
-        transport=_GuardedTransport(), trust_env=False, headers=HEADERS, **options
+        transport=_GuardedTransport(), trust_env=False, headers=HEADERS, timeout=SECONDS
     ) as client:
         yield client
 

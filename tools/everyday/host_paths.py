@@ -38,12 +38,20 @@ class HostFiles:
     """Reads and writes files of this computer inside some folders.
 
     Args:
-        roots: The allowed folders, which must exist; relative paths are meant from the first.
+        roots: The allowed folders, which must exist, as absolute paths without links; relative paths are
+            meant from the first.
         beyond: What a caller who wants more may do.
     """
 
     def __init__(self, roots: Sequence[Path], beyond: str = "") -> None:
-        self.roots = [root.resolve(strict=True) for root in roots]
+        try:
+            self.roots = [root.resolve(strict=True) for root in roots]
+        except OSError as error:
+            folder = ", ".join(map(str, roots))
+            raise ToolError("missing", f"the working folder {folder} is gone: {error.strerror}") from error
+        for root, real in zip(roots, self.roots, strict=True):
+            if real != root:  # what was allowed for one folder is not for another
+                raise ToolError("outside", f"the working folder {root} leads elsewhere by now: to {real}")
         self._beyond = beyond
 
     @classmethod
@@ -70,6 +78,16 @@ class HostFiles:
             )
         return real
 
+    def open(self, path: str) -> int:
+        """A descriptor of a file or folder, for reading; the caller closes it.
+
+        Raises:
+            FileProblem: There is none, or it cannot be opened.
+        """
+        real = self.locate(path)
+        with _explained(path), self._folder(real, make=False) as (folder, name):
+            return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+
     async def read_bytes(self, path: str, limit: int | None = None) -> bytes:
         """As `Sandbox.read_bytes`; ToolError for a path outside."""
         return await asyncio.to_thread(self._read, path, limit)
@@ -79,17 +97,17 @@ class HostFiles:
         await asyncio.to_thread(self._write, path, data, mode)
 
     def _read(self, path: str, limit: int | None) -> bytes:
-        real = self.locate(path)
-        with _explained(path), self._folder(real, make=False) as (folder, name):
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            descriptor = os.open(name, flags, dir_fd=folder)
-            with open(descriptor, "rb") as file:
-                found = os.fstat(descriptor)
-                if stat.S_ISDIR(found.st_mode):
-                    raise FileProblem("is_folder", f"{path} is a folder")
-                if not stat.S_ISREG(found.st_mode):
-                    raise FileProblem("failed", f"{path} is a device or a pipe, not a file")
+        descriptor = self.open(path)
+        try:
+            kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+            if kind == stat.S_IFDIR:
+                raise FileProblem("is_folder", f"{path} is a folder")
+            if kind != stat.S_IFREG:
+                raise FileProblem("failed", f"{path} is a device or a pipe, not a file")
+            with _explained(path), open(descriptor, "rb", closefd=False) as file:
                 return file.read(-1 if limit is None else limit)
+        finally:
+            os.close(descriptor)
 
     def _write(self, path: str, data: bytes, mode: int | None) -> None:
         real = self.locate(path)

@@ -12,6 +12,8 @@ from tools.sandboxes.base import ProcessStatus
 LOG_BYTES = 32_000
 """Of the output that one call returns."""
 
+DAMAGED = "what the sandbox had noted of this process was changed or removed: how it goes is not known"
+
 
 @tool(toolset="terminal", risk="execute", estimate=confinement, covers=COVERED)
 async def process(
@@ -62,6 +64,7 @@ async def _start(session: ShellSession, command: str) -> dict[str, Any]:
 
 
 def _shown(session: ShellSession, status: ProcessStatus) -> dict[str, Any]:
+    damaged = not status.running and status.exit_code is None
     return {
         "id": status.id,
         "command": session.commands.get(status.id, status.command),
@@ -69,4 +72,5 @@ def _shown(session: ShellSession, status: ProcessStatus) -> dict[str, Any]:
         "exit_code": status.exit_code,
         "seconds": round(status.seconds, 1),
         "output_bytes": status.size,
+        **({"hint": DAMAGED} if damaged else {}),
     }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
+import os
+import stat
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,13 @@ from tools.everyday.task_sandbox import sandbox_of, tool_errors
 from tools.sandboxes.base import Sandbox
 
 SCRIPT = Path(__file__).with_name("search_script.py")
+FITTING = """\
+import json, re, sys
+globs, paths = json.load(sys.stdin)
+globs = [re.compile(glob) for glob in globs]
+json.dump([path for path in paths if any(glob.fullmatch(path) for glob in globs)], sys.stdout)
+"""
+"""A program that picks the paths that fit a glob."""
 SECONDS = 120.0
 OUTPUT_BYTES = 8_000_000
 """That a search prints; beyond that some of it is lost, and the result says that there is more."""
@@ -79,15 +87,29 @@ Found = tuple[list[Match], bool, bool]
 
 
 async def _on_host(files: HostFiles, path: str, asked: dict[str, Any]) -> Found:
-    where = files.locate(path)
-    if not where.exists():
-        raise ToolError("missing", f"there is no {path}")
+    with tool_errors():
+        start = files.open(path)
+    try:
+        out = await _child([str(SCRIPT), path], {**asked, "descriptor": start}, start)
+        return list(of_python(out)), not stat.S_ISDIR(os.fstat(start).st_mode), False
+    finally:
+        os.close(start)
+
+
+async def _child(arguments: list[str], given: Any, *descriptors: int) -> bytes:
+    """What a Python program prints, which is given some JSON: a regular expression may take for ever."""
     pipe = asyncio.subprocess.PIPE
-    command = [sys.executable, "-I", "-S", str(SCRIPT), str(where)]
-    child = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe, env={})
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-S", *arguments),
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        env={},
+        pass_fds=descriptors,
+    )
     try:
         async with asyncio.timeout(SECONDS):
-            out, said = await child.communicate(json.dumps(asked).encode())
+            out, said = await child.communicate(json.dumps(given).encode())
     except TimeoutError:
         raise _too_slow() from None
     finally:
@@ -96,7 +118,7 @@ async def _on_host(files: HostFiles, path: str, asked: dict[str, Any]) -> Found:
             await child.wait()
     if child.returncode:
         raise ToolError("failed", f"the search failed: {said.decode('utf-8', 'replace')[-500:]}")
-    return list(of_python(out)), where.is_file(), False
+    return out
 
 
 async def _in_sandbox(sandbox: Sandbox, path: str, asked: dict[str, Any], globs: list[str]) -> Found:
@@ -131,9 +153,10 @@ async def _in_sandbox(sandbox: Sandbox, path: str, asked: dict[str, Any], globs:
     if not matches and said and result.exit_code not in (0, 1):
         kind = "invalid_pattern" if "regex" in said else "failed"
         raise ToolError(kind, f"the search failed: {said[:500]}")
-    if engine == "grep":
-        regexes = [re.compile(glob) for glob in asked["globs"]]
-        matches = [m for m in matches if not regexes or any(regex.fullmatch(m.path) for regex in regexes)]
+    if engine == "grep" and globs:
+        paths = sorted({match.path for match in matches})
+        fitting = set(json.loads(await _child(["-c", FITTING], [asked["globs"], paths])))
+        matches = [match for match in matches if match.path in fitting]
     return matches, kind_of_path == "file", result.stdout.truncated
 
 

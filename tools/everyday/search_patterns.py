@@ -6,6 +6,9 @@ import re
 
 from tools.dispatcher import ToolError
 
+LONGEST = 1000
+"""Characters of a pattern or a glob."""
+MOST_GLOBS = 100
 CLASSES = {
     "alpha": "a-zA-Z",
     "digit": "0-9",
@@ -29,6 +32,8 @@ def common_pattern(pattern: str) -> str:
     Raises:
         ToolError: It is none, or asks for what only some engines have.
     """
+    if len(pattern) > LONGEST:
+        raise ToolError("invalid_pattern", f"the pattern is longer than {LONGEST} characters")
     escaped = re.sub(r"\\\\", "", pattern)
     if match := NOT_EVERYWHERE.search(escaped):
         raise ToolError(
@@ -98,20 +103,25 @@ def expand_globs(glob: str) -> list[str]:
     """A glob with {a,b} in it, as globs without; none for "" (every file).
 
     Raises:
-        ToolError: Its braces do not fit.
+        ToolError: Its braces do not fit, or stand for too many.
     """
-    if not glob:
-        return []
-    match = re.search(r"\{([^{}]*)\}", glob)
-    if match is None:
-        if "{" in glob or "}" in glob:
-            raise ToolError("invalid_pattern", f"the braces of the glob do not fit: {glob[:100]}")
-        return [glob]
-    return [
-        expanded
-        for part in match[1].split(",")
-        for expanded in expand_globs(glob[: match.start()] + part + glob[match.end() :])
-    ]
+    done, left = [], [glob] if glob else []
+    if len(glob) > LONGEST:
+        raise ToolError("invalid_pattern", f"the glob is longer than {LONGEST} characters")
+    while left:
+        each = left.pop()
+        match = re.search(r"\{([^{}]*)\}", each)
+        if match:
+            before, after = each[: match.start()], each[match.end() :]
+            left += [before + part + after for part in reversed(match[1].split(","))]
+        elif "{" in each or "}" in each:
+            raise ToolError("invalid_pattern", f"the braces of the glob do not fit: {each[:100]}")
+        else:
+            done.append(each)
+        if len(done) + len(left) > MOST_GLOBS:
+            hint = "search for more than wanted, or more than once"
+            raise ToolError("invalid_pattern", f"the braces stand for more than {MOST_GLOBS} globs", hint)
+    return list(dict.fromkeys(done))
 
 
 def glob_regex(glob: str) -> str:

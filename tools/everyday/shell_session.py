@@ -13,7 +13,7 @@ from shlex import quote
 
 from tools.dispatcher import CallContext, ToolError
 from tools.everyday.task_sandbox import sandbox_of, tool_errors
-from tools.sandboxes.base import Sandbox
+from tools.sandboxes.base import Sandbox, check_command
 
 LONGEST_ARGUMENT = 100_000
 """Bytes of a command that fit into one argument of a program (Linux: 128 KiB); longer ones go by a file."""
@@ -43,14 +43,19 @@ class ShellSession:
     """Id of a background process -> what was asked for."""
 
     async def script(self, command: str, save: bool) -> str:
-        """Text for `sh` that runs a command in the session; with or without effect on the next one."""
+        """Text for `sh` that runs a command in the session; with or without effect on the next one.
+
+        Raises:
+            ValueError: No command can be this.
+        """
+        check_command(command, None, {})
         folder = quote(self.folder)
         program = RESTORE.format(folder=folder)
         if save:
             program += f"trap {quote(SAVE.format(folder=folder))} EXIT; "
-        if len(command.encode()) > LONGEST_ARGUMENT:
+        if len(command.encode(errors="surrogateescape")) > LONGEST_ARGUMENT:
             path = f"{self.folder}/{secrets.token_hex(8)}"
-            await self.sandbox.write_bytes(path, command.encode())
+            await self.sandbox.write_bytes(path, command.encode(errors="surrogateescape"))
             command = f". {quote(path)}"
         name = self.shell.rpartition("/")[2]
         return f"exec {self.shell} -c {quote(program + RUN)} {name} {quote(command)}"

@@ -101,13 +101,16 @@ def confinement(context: CallContext, arguments: dict[str, Any]) -> Estimate:
 
 @contextmanager
 def tool_errors() -> Iterator[None]:
-    """What a sandbox raises, as a tool's error: "sandbox" where it failed itself, else the file's problem."""
+    """What a sandbox raises, as a tool's error: "sandbox" where it failed itself, else the file's problem, or
+    "invalid_arguments" for what no command can be."""
     try:
         yield
     except SandboxError as error:
         raise ToolError("sandbox", error.message, error.hint) from error
     except FileProblem as error:
         raise ToolError(error.kind, error.message) from error
+    except ValueError as error:
+        raise ToolError("invalid_arguments", str(error)) from error
 
 
 def why_none() -> str | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
+import re
 from typing import TYPE_CHECKING, Any
 
 from rl_cli.core.extras import install_command, missing_modules
@@ -13,6 +15,11 @@ if TYPE_CHECKING:
 
 MOST_RESULTS = 20
 DEFAULT_CHARACTERS = 20_000
+CHARSETS = re.compile(
+    r"ascii|utf-(8|16(-[lb]e)?)|iso8859-\d+|cp(437|8\d\d|125\d|932|949)|koi8-[ru]|mac-(roman|cyrillic)|tis-620"
+    r"|big5(hkscs)?|gb(k|2312|18030)|hz|euc_(jp|kr)|shift_jis|iso2022_jp"
+)
+"""Those of the web, by Python's names."""
 MARKUP = ("text/html", "application/xhtml+xml")
 
 
@@ -56,10 +63,7 @@ async def web_extract(url: str, start: int = 0, characters: int = DEFAULT_CHARAC
 
 def _text_of(page: Page) -> tuple[str, str]:
     """Title and text. Where a page has no main part that can be told, all of its text."""
-    try:
-        raw = page.data.decode(page.encoding, errors="replace")
-    except LookupError:  # an encoding that nobody knows
-        raw = page.data.decode("utf-8", errors="replace")
+    raw = page.data.decode(_codec(page.charset), errors="replace")
     if page.content_type not in MARKUP:
         return "", raw
     import trafilatura
@@ -70,6 +74,15 @@ def _text_of(page: Page) -> tuple[str, str]:
     title = (found.title if found else None) or ""
     text = (found.text if found else None) or trafilatura.html2txt(raw)
     return title, text
+
+
+def _codec(charset: str) -> str:
+    """Python's name of a charset; UTF-8 for what is none of the web, whose codec may take for ever."""
+    try:
+        name = codecs.lookup(charset).name
+    except (LookupError, ValueError):
+        return "utf-8"
+    return name if CHARSETS.fullmatch(name) else "utf-8"
 
 
 def why_not() -> str | None:

@@ -3,7 +3,8 @@
 Started as `python -I -S agent.py`, one process per task, with a socket to the host as standard input. Every
 message is one packet: a head, and for some a text or descriptors. All orphans of the task become its
 children, since it is the first process of its namespace or a subreaper. All that a command starts inherits a
-number as a limit that nothing uses: so it is found in whatever session and below whatever parent it is.
+number as a limit that nothing uses and that can only be lowered: so it is found in whatever session it is.
+Later commands have lower numbers with large gaps, so that nobody can take one that is given out later.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import resource
 import select
 import signal
 import socket
+import stat
 import struct
 import time
 from collections.abc import Callable, Iterable
@@ -25,16 +27,19 @@ from typing import Any
 HEAD = struct.Struct("=Bqq")
 """What the message is, which command it is about, a number."""
 HELLO, READY, FAILED, ENDED = range(4)
-"""To the host; with HELLO, the kernel tells it our pid."""
+"""To the host."""
 SETUP, RUN, END, DROP = range(10, 14)
-"""From the host: SETUP with [body], RUN with [body, stdin, stdout, stderr], DROP with pipes."""
+"""From the host: SETUP with [body, groups], RUN with [body, stdin, stdout, stderr], DROP with pipes."""
 LONGEST_MESSAGE = 4096
 MOST_DESCRIPTORS = 4
 ARGUMENT_LIMIT = 128 * 1024 - 1
 """Bytes of one argument of a program on Linux."""
-ENDED_STATES = (b"Z", b"X")
-SCRIPT = 3
-"""Descriptor from which a shell reads a command that is longer than an argument."""
+ENDED_STATES, THREADS = (b"Z", b"X"), 17
+"""And the place, after the state's, of the number of threads: others may go on when the first has ended."""
+FIRST_MARK, GAP_BYTES = 1 << 62, 4
+FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
+CAUGHT = signal.valid_signals() - FAULTS - {signal.SIGKILL, signal.SIGSTOP}
+"""Commands may send them to us, whose user they are. Caught, not ignored: a new program has them as ever."""
 CANNOT_RUN = 126
 """Exit code of a command whose shell could not be started."""
 CANNOT_ENTER = 2
@@ -42,9 +47,11 @@ CANNOT_ENTER = 2
 DYING_SECONDS = 1.0
 """How long processes that were killed are waited for."""
 DROPPED_AT_ONCE = 1 << 20
+SPARE_DESCRIPTORS = 64
 
 KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/mtrr")
 """Root may change them without having any right, in whatever namespace."""
+KEYS = ("/proc/keys", "/proc/key-users")
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_SECCOMP = 1, 4, 24, 22
 PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 36, 38, 2
@@ -105,8 +112,16 @@ def make_space(space: dict[str, Any], owner: tuple[int, int] | None) -> None:
         mount(bound[0], bound[1], "", MS_BIND)
     for place in filter(os.path.exists, KERNEL_SETTINGS):
         mount(place, place, "", MS_BIND)
+    for place in (*filter(os.path.exists, KEYS), *for_root_alone()):
+        mount("/dev/null", place, "", MS_BIND)
     for place in filter(os.path.exists, ("/dev", "/", *KERNEL_SETTINGS)):
         mount("", place, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
+
+
+def for_root_alone() -> list[str]:
+    """What /proc shows of the whole machine to no user but root."""
+    files = [entry for entry in os.scandir("/proc") if entry.is_file(follow_symlinks=False)]
+    return [entry.path for entry in files if not entry.stat().st_mode & stat.S_IROTH]
 
 
 def give_up_rights(uid: int, gid: int, namespace: bool) -> None:
@@ -170,13 +185,29 @@ def below(root: int) -> list[int]:
 
 def running(pid: int) -> bool:
     state = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-    return bool(state) and state[0] not in ENDED_STATES
+    return bool(state) and (state[0] not in ENDED_STATES or int(state[THREADS]) > 1)
 
 
-def marked(number: int) -> list[int]:
-    """All processes that a command has started, its shell among them."""
-    mark = b"Max realtime timeout %d " % number
-    return [pid for pid in below(os.getpid()) if mark in b" ".join(read(f"/proc/{pid}/limits").split())]
+def mark_of(pid: int) -> int:
+    for line in read(f"/proc/{pid}/limits").splitlines():
+        if line.startswith(b"Max realtime timeout"):
+            hard = line.split()[4]
+            return int(hard) if hard.isdigit() else 0
+    return 0  # it has ended
+
+
+def started_by(mark: int, marks: Iterable[int]) -> list[int]:
+    """All processes that a command has started, its shell among them.
+
+    The mark of a child of ours, a shell or an orphan, tells whose it and all below it are. One that is no
+    command's has been lowered: what has done that goes with the first command that is ended.
+
+    Args:
+        marks: Those of all commands.
+    """
+    others = set(marks) - {mark}
+    tops = [pid for pid in children(os.getpid()) if mark_of(pid) not in others]
+    return [*filter(running, tops), *(pid for top in tops for pid in below(top))]
 
 
 def signal_all(pids: Iterable[int], number: int) -> None:
@@ -199,32 +230,49 @@ def end_all(find: Callable[[], list[int]]) -> None:
         time.sleep(0.002)
 
 
-def start_shell(number: int, request: dict[str, Any], pipes: list[int]) -> int:
+def start_shell(mark: int, request: dict[str, Any], pipes: list[int], groups: list[int]) -> int:
     """Starts the shell of a command; returns its pid.
 
     Raises:
-        OSError: There are as many processes as there may be, or there is no shell.
+        OSError: There are as many processes as there may be.
     """
+    resource.setrlimit(resource.RLIMIT_RTTIME, (mark, mark))  # ours, since a child must never be without it
+    pid = os.fork()
+    if pid == 0:
+        try:
+            become_shell(request, pipes, groups)
+        except (OSError, ValueError) as error:  # no shell, or what the kernel does not take as a command
+            complain(pipes[2], str(error))
+        finally:
+            os._exit(CANNOT_RUN)
+    return pid
+
+
+def become_shell(request: dict[str, Any], pipes: list[int], groups: list[int]) -> None:
+    for group in groups:
+        os.write(group, b"0")
+    os.setsid()
+    for place, pipe in enumerate(pipes):
+        os.dup2(pipe, place)
+    try:
+        os.chdir(request["cwd"])
+    except (OSError, ValueError) as error:
+        complain(2, f"cd: can't cd to {request['cwd']}: {getattr(error, 'strerror', error)}")
+        os._exit(CANNOT_ENTER)
     command = os.fsencode(request["command"])
-    actions = [(os.POSIX_SPAWN_DUP2, pipe, place) for place, pipe in enumerate(pipes)]
     if len(command) <= ARGUMENT_LIMIT:
         arguments = [b"sh", b"-c", command]
     else:
-        script = os.memfd_create("command")
+        script = os.memfd_create("command", 0)
         with open(script, "wb", closefd=False) as file:
             file.write(command)
-        actions.append((os.POSIX_SPAWN_DUP2, script, SCRIPT))
-        arguments = [b"sh", b"/proc/self/fd/%d" % SCRIPT]
-        pipes.append(script)  # closed with them
-    resource.setrlimit(resource.RLIMIT_RTTIME, (number, resource.RLIM_INFINITY))
-    return os.posix_spawn(
-        "/bin/sh",
-        arguments,
-        request["env"],
-        file_actions=actions,
-        setsid=True,
-        setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
-    )
+        arguments = [b"sh", b"/proc/self/fd/%d" % script]
+    os.execve("/bin/sh", arguments, request["env"])
+
+
+def complain(pipe: int, text: str) -> None:
+    with contextlib.suppress(BrokenPipeError):  # nobody reads it
+        os.write(pipe, f"sh: {text}\n".encode(errors="replace"))
 
 
 class Agent:
@@ -232,13 +280,19 @@ class Agent:
         self.link = link
         self.commands: dict[int, int] = {}
         """By the pid of their shell."""
-        self.first_number = int.from_bytes(os.urandom(5)) << 20  # no other sandbox's commands have the same
+        self.marks: dict[int, int] = {}
+        """Of all commands, by id."""
+        hard = resource.getrlimit(resource.RLIMIT_RTTIME)[1]
+        self.mark = FIRST_MARK if hard == resource.RLIM_INFINITY else min(FIRST_MARK, hard)
+        self.groups: list[int] = []
+        """What a process writes to that enters the control groups of commands: they are not ours."""
         self.poll = select.poll()
         self.poll.register(link, select.POLLIN)
         self.wake, other_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.poll.register(self.wake, select.POLLIN)
         signal.set_wakeup_fd(other_end, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for number in CAUGHT:
+            signal.signal(number, lambda *_: None)
         self.nowhere = os.open("/dev/null", os.O_WRONLY)
 
     def send(self, what: int, id: int = 0, value: int = 0, text: str = "") -> None:
@@ -270,6 +324,7 @@ class Agent:
             descriptors += struct.unpack(f"{len(packed) // 4}i", packed)
         what, id, _ = HEAD.unpack_from(data)
         if what == SETUP:
+            self.groups = descriptors[1:]
             try:
                 set_up(read_body(descriptors[0]))
             except (OSError, ValueError) as error:
@@ -282,24 +337,20 @@ class Agent:
             self.end(id)
         elif what == DROP:
             for descriptor in descriptors:
-                self.poll.register(descriptor, select.POLLIN)
+                if descriptor < resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE_DESCRIPTORS:
+                    self.poll.register(descriptor, select.POLLIN)
+                else:  # who writes to it finds it broken: we need some for ourselves
+                    os.close(descriptor)
         return True
 
     def run(self, id: int, request: dict[str, Any], pipes: list[int]) -> None:
+        self.mark -= 1 + int.from_bytes(os.urandom(GAP_BYTES))
+        self.marks[id] = self.mark
         try:
-            os.chdir(request["cwd"])
+            self.commands[start_shell(self.mark, request, pipes, self.groups)] = id
         except OSError as error:
-            os.write(
-                pipes[2], f"sh: cd: can't cd to {request['cwd']}: {error.strerror}\n".encode(errors="replace")
-            )
-            self.send(ENDED, id, CANNOT_ENTER)
-        else:
-            try:
-                self.commands[start_shell(self.first_number + id, request, pipes)] = id
-            except OSError as error:
-                os.write(pipes[2], f"sh: {error.strerror}\n".encode())
-                self.send(ENDED, id, CANNOT_RUN)
-            os.chdir("/")
+            complain(pipes[2], str(error.strerror))
+            self.send(ENDED, id, CANNOT_RUN)
         for pipe in pipes:
             os.close(pipe)
 
@@ -318,7 +369,7 @@ class Agent:
     def end(self, id: int) -> None:
         """Ends a command with all that it started; that is told when nothing of it is left."""
         if id in self.commands.values():
-            end_all(lambda: marked(self.first_number + id))
+            end_all(lambda: started_by(self.marks[id], self.marks.values()))
 
     def drop(self, pipe: int) -> None:
         try:

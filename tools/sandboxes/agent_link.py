@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import socket
-import struct
 import subprocess
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -18,8 +18,6 @@ from tools.sandboxes.base import SandboxError, SandboxGone
 START_SECONDS = 30.0
 END_SECONDS = 5.0
 """How long an agent may take to end all that runs, before it is killed."""
-CREDENTIALS = struct.Struct("3i")
-"""Of the sender of a packet, as the kernel knows it: pid, uid, gid."""
 
 
 class AgentLink:
@@ -36,7 +34,7 @@ class AgentLink:
         self._process: subprocess.Popen[bytes] | None = None
         self._starting: asyncio.Task[None] | None = None
         self._ended = self._loop.create_future()
-        self._greeting: asyncio.Future[int] = self._loop.create_future()
+        self._greeting: asyncio.Future[None] = self._loop.create_future()
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._exits: dict[int, asyncio.Future[int]] = {}
         self._unsent: deque[tuple[bytes, list[int]]] = deque()
@@ -44,8 +42,8 @@ class AgentLink:
         self.gone: str | None = None
         """Why nothing can be asked any more."""
 
-    async def start(self, argv: Sequence[str], descriptors: Sequence[int] = ()) -> int:
-        """Starts the agent, and returns its pid on the host.
+    async def start(self, argv: Sequence[str], descriptors: Sequence[int] = ()) -> None:
+        """Starts the agent.
 
         Args:
             argv: The program that runs it; gets nothing of our environment.
@@ -58,7 +56,7 @@ class AgentLink:
         try:
             self._starting = asyncio.create_task(self._spawn(argv, descriptors, errors_end))
             await asyncio.shield(self._starting)
-            return await asyncio.wait_for(asyncio.shield(self._greeting), START_SECONDS)
+            await asyncio.wait_for(asyncio.shield(self._greeting), START_SECONDS)
         except OSError as error:
             raise SandboxError(f"{self._kind} did not start: {error}") from None
         except SandboxGone:
@@ -72,7 +70,6 @@ class AgentLink:
         """In a thread, and not cancelled with its caller: whatever was started is known here, and ended."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # before the first packet is sent
         with theirs:
             try:
                 self._process = await asyncio.to_thread(_popen, argv, descriptors, theirs.fileno(), errors)
@@ -86,9 +83,16 @@ class AgentLink:
         pidfd = os.pidfd_open(self._process.pid)
         self._loop.add_reader(pidfd, self._reap, pidfd)
 
-    async def set_up(self, settings: Mapping[str, Any]) -> None:
-        """Raises SandboxError where it cannot be made so."""
-        self._send(agent.SETUP, 0, [body_of(settings)])
+    async def set_up(self, settings: Mapping[str, Any], groups: list[int]) -> None:
+        """Sets up the place of commands.
+
+        Args:
+            groups: Descriptors of the control groups that they enter; closed here.
+
+        Raises:
+            SandboxError: It cannot be made so.
+        """
+        self._send(agent.SETUP, 0, [body_of(settings), *groups])
         await asyncio.wait_for(asyncio.shield(self._ready), START_SECONDS)
 
     def run(self, request: Mapping[str, Any], pipes: list[int]) -> tuple[int, asyncio.Future[int]]:
@@ -109,6 +113,8 @@ class AgentLink:
 
     def end(self, id: int) -> None:
         """Ends a command with all that it started; its exit code then comes as it would otherwise."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)  # in local, a command may have stopped it
         self._send(agent.END, id, [])
 
     def forget(self, id: int) -> None:
@@ -183,10 +189,9 @@ class AgentLink:
 
     def _hear(self) -> None:
         assert self._socket is not None
-        space = socket.CMSG_SPACE(CREDENTIALS.size)
         while self.gone is None:
             try:
-                data, ancillary, _, _ = self._socket.recvmsg(agent.LONGEST_MESSAGE, space)
+                data = self._socket.recv(agent.LONGEST_MESSAGE)
             except BlockingIOError:
                 return
             except OSError:
@@ -200,7 +205,7 @@ class AgentLink:
                 if exit_code is not None and not exit_code.done():
                     exit_code.set_result(value)
             elif what == agent.HELLO:
-                self._greeting.set_result(CREDENTIALS.unpack(ancillary[0][2])[0])
+                self._greeting.set_result(None)
             elif what == agent.READY:
                 self._ready.set_result(None)
             elif what == agent.FAILED:

@@ -23,6 +23,7 @@ from tools.sandboxes.base import (
     SandboxConfig,
     SandboxError,
     SandboxGone,
+    check_command,
 )
 from tools.sandboxes.capture import Capture
 from tools.sandboxes.files import Files
@@ -33,6 +34,9 @@ from tools.sandboxes.turns import turns
 
 ENDING_SECONDS = 1.5
 """How long the end of all that a command started may take; an agent that needs longer is gone."""
+
+LEAST_REALTIME = 1 << 50
+"""Commands of a program that runs in a sandbox itself are told apart by what its own limit leaves them."""
 
 
 class AgentSandbox(Files, BackgroundProcesses):
@@ -56,8 +60,8 @@ class AgentSandbox(Files, BackgroundProcesses):
         self._env: dict[str, str] = {}
 
     @abstractmethod
-    async def _launch(self, link: AgentLink) -> int:
-        """Starts the agent; returns its pid on the host."""
+    async def _launch(self, link: AgentLink) -> None:
+        """Starts the agent."""
 
     @abstractmethod
     def _settings(self) -> dict[str, Any]:
@@ -81,10 +85,10 @@ class AgentSandbox(Files, BackgroundProcesses):
         self._link = AgentLink(self.kind)
         try:
             async with turns().starts_and_stops:
-                pid = await self._launch(self._link)
+                await self._launch(self._link)
                 self._group = ControlGroup(self.config.resources)
-                await self._in_thread(self._group.take, pid)
-                await self._link.set_up(self._settings())
+                await self._in_thread(self._group.make)
+                await self._link.set_up(self._settings(), self._group.doors())
             wanted = (name for name, value in asdict(self.config.resources).items() if value is not None)
             self.unbounded = tuple(
                 name for name in wanted if name not in self._group.bounds | self._own_bounds
@@ -170,6 +174,7 @@ class AgentSandbox(Files, BackgroundProcesses):
         seconds: float,
     ) -> int | None:
         """Runs a command; None: it was not over in time, and has been ended."""
+        check_command(command, cwd, env)
         link = self._link
         if link is not None and link.gone is not None:
             raise SandboxGone(link.gone)
@@ -233,6 +238,7 @@ def why_no_agent() -> str | None:
         return "needs Linux"
     if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
         return "needs a /proc that lists the children of processes (CONFIG_PROC_CHILDREN)"
-    if resource.getrlimit(resource.RLIMIT_RTTIME)[1] != resource.RLIM_INFINITY:
+    hard = resource.getrlimit(resource.RLIMIT_RTTIME)[1]
+    if hard != resource.RLIM_INFINITY and hard < LEAST_REALTIME:
         return "needs the limit of realtime to be open (ulimit -R unlimited): commands are told apart by it"
     return None

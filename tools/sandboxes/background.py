@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass
 from shlex import quote
 
-from tools.sandboxes.base import OUTPUT_LIMIT, ProcessStatus, SandboxError
+from tools.sandboxes.base import OUTPUT_LIMIT, ProcessStatus, SandboxError, check_command
 from tools.sandboxes.streaming import Streaming
-from tools.sandboxes.trees import kill_script
+from tools.sandboxes.trees import kill_script, mark_script
 
 PROCESS_VARIABLE = "RL_CLI_PROCESS"
 """In the environment of a background process and of all that it starts."""
@@ -22,7 +23,7 @@ mkdir -p {folder} && cd {folder} && cat >{id}.sh && : >{id}.log || exit
 read up rest </proc/uptime
 echo $up
 (
-  ( cd {cwd} && export {variable}={id} && exec /bin/sh -c '. "$0"' {folder}/{id}.sh ) >{id}.log 2>&1
+  ( {mark}cd {cwd} && export {variable}={id} && exec /bin/sh -c '. "$0"' {folder}/{id}.sh ) >{id}.log 2>&1
   code=$?
   read up rest </proc/uptime
   echo $code $up >{id}.part && mv {id}.part {id}.end
@@ -31,15 +32,14 @@ echo $! >{id}.pid
 """
 
 _STATUS = """\
-cd {folder} || exit
+cd {folder} 2>/dev/null || exit 0
 read now rest </proc/uptime
+ended() {{ [ -f $id.end ] && read end at rest <$id.end; }}
 for id in {ids}; do
-  end=$(cat $id.end 2>/dev/null)
-  if [ -z "$end" ]; then
-    kill -0 "$(cat $id.pid)" 2>/dev/null && end="- $now" || end="$(cat $id.end 2>/dev/null)"
-    [ -n "$end" ] || end="137 $now"
-  fi
-  echo $id $(wc -c <$id.log) $end
+  [ -f $id.log ] && [ -f $id.pid ] && read pid rest <$id.pid || continue
+  case $pid in ''|*[!0-9]*) continue;; esac
+  ended || {{ kill -0 "$pid" 2>/dev/null && end=- at=$now; }} || ended || {{ end=137 at=$now; }}
+  printf '%s %s %.9s %.20s\n' $id $(wc -c <$id.log) "$end" "$at"
 done
 """
 
@@ -65,12 +65,14 @@ class BackgroundProcesses(Streaming, ABC):
     async def start_process(
         self, command: str, *, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> str:
+        check_command(command, cwd, env or {})
         id = secrets.token_hex(4)
         script = _START.format(
             folder=quote(self._logs),
             id=id,
             cwd=quote(_from(self.workdir, cwd)),
             variable=PROCESS_VARIABLE,
+            mark=mark_script(id),
         )
         text = command.encode(errors="surrogateescape")
         answer = await self._ask(script, env=env or {}, stdin=text)
@@ -81,19 +83,16 @@ class BackgroundProcesses(Streaming, ABC):
         if not self._started:
             return []
         answer = await self._ask(_STATUS.format(folder=quote(self._logs), ids=" ".join(self._started)))
-        found = []
-        for line in answer.decode().splitlines():
-            id, size, code, at = line.split()
-            running, started = code == "-", self._started[id]
-            took = max(0.0, float(at) - started.at)
-            exit_code = None if running else int(code)
-            found.append(ProcessStatus(id, started.command, running, exit_code, took, int(size)))
-        return found
+        records = {
+            words[0]: words[1:] for words in map(str.split, answer.decode(errors="replace").splitlines())
+        }
+        return [_status(id, started, records.get(id, [])) for id, started in self._started.items()]
 
     async def read_process(self, id: str, offset: int = 0, limit: int = OUTPUT_LIMIT) -> bytes:
         if id not in self._started:
             raise KeyError(id)
-        return await self._ask(f"tail -c +{offset + 1} {quote(f'{self._logs}/{id}.log')} | head -c {limit}")
+        log = quote(f"{self._logs}/{id}.log")
+        return await self._ask(f"[ ! -f {log} ] || tail -c +{offset + 1} {log} | head -c {limit}")
 
     async def kill_process(self, id: str) -> None:
         if id not in self._started:
@@ -118,6 +117,19 @@ class BackgroundProcesses(Streaming, ABC):
                 f"{self.kind}: background processes do not work: {reason or f'exit code {code}'}"
             )
         return answer
+
+
+def _status(id: str, started: _Started, record: list[str]) -> ProcessStatus:
+    try:
+        size, code, at = record
+        took = max(0.0, float(at) - started.at)
+        if math.isfinite(took):
+            return ProcessStatus(
+                id, started.command, code == "-", None if code == "-" else int(code), took, int(size)
+            )
+    except ValueError:  # a command has changed what was noted, or removed it
+        pass
+    return ProcessStatus(id, started.command, running=False, exit_code=None, seconds=0.0, size=0)
 
 
 def _from(workdir: str, cwd: str | None) -> str:

@@ -8,6 +8,7 @@ said by then is returned. Text is never decoded in pieces, bytes that are no UTF
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from typing import ClassVar
 MIB = 1024 * 1024
 OUTPUT_LIMIT = 100_000
 """Bytes of each stream of a command that are kept: half from its beginning, half from its end."""
+DOWNLOAD_LIMIT = 1024 * MIB
+"""Bytes that a download takes unless it is told: the disk of a task."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ class ProcessStatus:
     command: str
     running: bool
     exit_code: int | None
+    """None: it is running; or, where it is not, a command has damaged what the sandbox had noted of it."""
     seconds: float
     size: int
     """Bytes of output so far, stdout and stderr together."""
@@ -170,6 +174,7 @@ class Sandbox(ABC):
             output_limit: Bytes of each stream that are kept.
 
         Raises:
+            ValueError: No command can be or have this; see `check_command`.
             SandboxGone: The sandbox broke before the command was over.
         """
 
@@ -200,20 +205,32 @@ class Sandbox(ABC):
         """
 
     @abstractmethod
-    async def download(self, source: str, target: Path) -> None:
+    async def download(self, source: str, target: Path, limit: int = DOWNLOAD_LIMIT) -> None:
         """Copies a file or folder to the host, with its modes; checked by SHA-256.
 
-        What a link points to is not followed out of a folder: links come as links.
+        Of a folder come files, folders, and links that lead to somewhere in it, as links; nothing else. More
+        than a hundred folders in each other are an error. `target` is there as a whole or not at all.
+
+        Args:
+            target: A new place, or an empty folder; a file may replace a file, or go into a folder.
+            limit: Bytes that are taken, holes of files included, each entry of a folder as 4 KiB more; 1 GiB
+                unless it is given.
 
         Raises:
-            FileProblem, SandboxGone, OSError: of the host's side.
+            FileProblem: It cannot be read, is neither a file nor a folder, or has more ("too_large").
+            SandboxGone
+            OSError: Of the host's side, as where `target` is a folder with something in it.
         """
 
     @abstractmethod
     async def start_process(
         self, command: str, *, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> str:
-        """Starts a command in the background, and returns an id for it. It has no input."""
+        """Starts a command in the background, and returns an id for it. It has no input.
+
+        Raises:
+            ValueError, SandboxGone: As `run`.
+        """
 
     @abstractmethod
     async def processes(self) -> list[ProcessStatus]:
@@ -234,6 +251,21 @@ class Sandbox(ABC):
         Raises:
             KeyError: There is no such process.
         """
+
+
+def check_command(command: str, cwd: str | None, env: Mapping[str, str]) -> None:
+    """Raises ValueError where a command has what no program can be given, and says where."""
+    for name in env:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise ValueError(f"{name!r} is no name of a variable")
+    values = {f"the variable {name}": value for name, value in env.items()}
+    for what, text in {"the command": command, "the working folder": cwd or "", **values}.items():
+        if "\0" in text:
+            raise ValueError(f"{what} has a NUL character in it")
+        try:
+            text.encode(errors="surrogateescape")
+        except UnicodeEncodeError as error:
+            raise ValueError(f"{what} has half a character in it: {text[error.start]!r}") from None
 
 
 BASE_ENVIRONMENT: Mapping[str, str] = {

@@ -80,7 +80,7 @@ class Bubblewrap(AgentSandbox):
         """Why it cannot be used on this machine; None: it can."""
         return _why_not()
 
-    async def _launch(self, link: AgentLink) -> int:
+    async def _launch(self, link: AgentLink) -> None:
         self._user = _user_for(self.config.workdir)
         root = self._user["uid"] == 0  # has no limit of processes
         self._own_bounds = frozenset({"disk_mib"} if root else {"disk_mib", "processes"})
@@ -99,7 +99,7 @@ class Bubblewrap(AgentSandbox):
             os.write(descriptor, text.encode())
             os.lseek(descriptor, 0, os.SEEK_SET)
             arguments += ["--perms", "0644", "--ro-bind-data", str(descriptor), path]
-        return await link.start([_program(), *arguments, "--", *_python(), AGENT], descriptors)
+        await link.start([_program(), *arguments, "--", *_python(), AGENT], descriptors)
 
     def _settings(self) -> dict[str, Any]:
         resources = self.config.resources

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from weakref import WeakKeyDictionary
@@ -14,13 +16,16 @@ from tools.sandboxes.host_folders import new_folder
 from tools.sandboxes.owners import is_left_over
 from tools.sandboxes.programs import call, last_line
 
+HINT = "start it, or name another with the option `command`"
 OWNER_LABEL = "rl-cli.owner"
 ASK_SECONDS = 30.0
 RUN_SECONDS = 60.0
+SIGNAL_SECONDS = 5.0
 PULL_SECONDS = 1800.0
 FAILURE_SECONDS = 60.0
 """How long a missing image is taken for missing before the engine is asked again."""
 
+_choosing: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 _engines: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], Engine]] = WeakKeyDictionary()
 
 
@@ -33,6 +38,7 @@ class Engine:
         self._is_ready = False
         self._images: dict[str, asyncio.Task[None]] = {}
         self._failed_at: dict[str, float] = {}
+        self._starting: dict[str, asyncio.Task[tuple[str, ...]]] = {}
         self._unremoved: set[str] = set()
         self._bounds_disk = True
 
@@ -42,6 +48,24 @@ class Engine:
         mine = _engines.setdefault(asyncio.get_running_loop(), {})
         key = (command, os.environ.get("DOCKER_HOST", ""))
         return mine.setdefault(key, cls(command))
+
+    @classmethod
+    async def first_ready(cls, commands: Sequence[str]) -> Engine:
+        """Of the first of these commands whose engine answers; one that has answered is asked first.
+
+        Raises:
+            SandboxError: None answers, and why.
+        """
+        async with _choosing.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+            engines = sorted(map(cls.of, commands), key=lambda engine: not engine._is_ready)
+            reasons = []
+            for engine in engines:
+                try:
+                    await engine.ready()
+                    return engine
+                except SandboxError as error:
+                    reasons.append(error.message.removeprefix("docker: "))
+        raise SandboxError(f"docker: {'; '.join(reasons)}", HINT)
 
     async def ready(self) -> None:
         """Asks the engine for its containers, and removes those that a killed process left.
@@ -53,14 +77,12 @@ class Engine:
             if self._is_ready and not self._unremoved:
                 return
             listing = ["ps", "--all", "--filter", f"label={OWNER_LABEL}"]
-            listing += ["--format", '{{.Names}} {{.Label "' + OWNER_LABEL + '"}}']
+            listing += ["--format", "{{.Names}} {{json .Labels}}"]
             said = await self._ask(listing, "does not answer")
-            rows = [line.split() for line in said.splitlines()]
-            there = {row[0] for row in rows if row}
-            mine = self._unremoved & there
-            left = {row[0] for row in rows if len(row) == 2 and is_left_over(row[1])}
-            self._unremoved -= self._unremoved - there
-            for name in mine | left:
+            rows = [line.split(" ", 1) for line in said.splitlines() if " " in line]
+            owners = {name: _owner(labels) for name, labels in rows}
+            self._unremoved &= owners.keys()
+            for name in self._unremoved | {name for name, mark in owners.items() if is_left_over(mark)}:
                 await self.remove(name)
             self._is_ready = True
 
@@ -89,7 +111,7 @@ class Engine:
             raise SandboxError(error.message, "build or load it, or name another one") from None
 
     async def run(self, name: str, arguments: list[str], resources: Resources) -> tuple[str, ...]:
-        """Starts a container.
+        """Starts a container. Whoever is cancelled meanwhile removes it: that waits for the start.
 
         Args:
             arguments: Of `run`: options, image, command.
@@ -100,6 +122,12 @@ class Engine:
         Raises:
             SandboxError: With the engine's reason.
         """
+        starting = asyncio.create_task(self._run(name, arguments, resources))
+        self._starting[name] = starting
+        starting.add_done_callback(lambda _: self._starting.pop(name))
+        return await asyncio.shield(starting)
+
+    async def _run(self, name: str, arguments: list[str], resources: Resources) -> tuple[str, ...]:
         common = ["run", "--detach", "--pull", "never", "--name", name, *_limits(resources)]
         if resources.disk_mib is not None and self._bounds_disk:
             disk = ["--storage-opt", f"size={resources.disk_mib}m"]
@@ -107,8 +135,8 @@ class Engine:
             if code == 0:
                 return ()
             if "storage" not in error.lower():
-                raise SandboxError(f"docker: the engine could not start a container: {last_line(error)}")
-            await self.remove(name)
+                raise self._error("could not start a container", error)
+            await self._remove(name)
             self._bounds_disk = False  # most storage drivers cannot
         await self._ask([*common, *arguments], "could not start a container", RUN_SECONDS)
         return () if resources.disk_mib is None else ("disk_mib",)
@@ -121,8 +149,18 @@ class Engine:
         """
         await self._ask(["exec", "--user", "0", name, "/bin/sh", "-c", script], "could not set it up")
 
+    async def signal(self, name: str, signal: str) -> bool:
+        """Sends a signal to the first process of a container; whether that could be done."""
+        code, _, _ = await self._call(["kill", "--signal", signal, name], SIGNAL_SECONDS)
+        return code == 0
+
     async def remove(self, name: str) -> None:
         """Ends and removes a container; where the engine cannot, it is tried again at the next start."""
+        if starting := self._starting.get(name):
+            await asyncio.wait({starting}, timeout=ASK_SECONDS)
+        await self._remove(name)
+
+    async def _remove(self, name: str) -> None:
         self._unremoved.add(name)
         code, _, error = await self._call(["rm", "--force", "--volumes", name], ASK_SECONDS)
         if code == 0 or "no such container" in error.lower():
@@ -131,12 +169,22 @@ class Engine:
     async def _ask(self, arguments: list[str], what: str, seconds: float = ASK_SECONDS) -> str:
         code, out, error = await self._call(arguments, seconds)
         if code:
-            raise SandboxError(f"docker: the engine {what}: {last_line(error)}")
+            raise self._error(what, error)
         return out
+
+    def _error(self, what: str, reason: str) -> SandboxError:
+        return SandboxError(f"docker: the engine of {Path(self.command).name} {what}: {last_line(reason)}")
 
     async def _call(self, arguments: list[str], seconds: float) -> tuple[int, str, str]:
         folder = await asyncio.to_thread(_folder)
         return await call([os.path.abspath(self.command), *arguments], seconds, folder)
+
+
+def _owner(labels: str) -> str:
+    """From the JSON of a container's labels: podman's is a mapping, docker's one text of `name=value,...`."""
+    read = json.loads(labels)
+    pairs = dict(pair.partition("=")[::2] for pair in read.split(",")) if isinstance(read, str) else read
+    return str(pairs.get(OWNER_LABEL, ""))
 
 
 @cache

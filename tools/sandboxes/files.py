@@ -11,7 +11,6 @@ import hashlib
 import os
 import posixpath
 import secrets
-import shutil
 import stat
 import tempfile
 from abc import ABC
@@ -19,8 +18,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import BinaryIO
 
-from tools.sandboxes.archives import pack, unpack
-from tools.sandboxes.base import FileProblem
+from tools.sandboxes.archives import TooLarge, pack, unpack
+from tools.sandboxes.base import DOWNLOAD_LIMIT, MIB, FileProblem, check_command
+from tools.sandboxes.host_folders import remove_folder
 from tools.sandboxes.streaming import Streaming
 
 CHUNK = 256 * 1024
@@ -122,11 +122,13 @@ class Files(Streaming, ABC):
             digest = await asyncio.to_thread(_digest, file)
             await self._write(target, _chunks(file), digest, mode)
 
-    async def download(self, source: str, target: Path) -> None:
+    async def download(self, source: str, target: Path, limit: int = DOWNLOAD_LIMIT) -> None:
         with tempfile.TemporaryFile() as spool:
             digest = hashlib.sha256()
 
             def take(data: bytes) -> None:
+                if spool.tell() > limit + MIB:  # more than the archive of so much could have
+                    raise _too_large(source, limit)
                 digest.update(data)
                 spool.write(data)
 
@@ -137,7 +139,7 @@ class Files(Streaming, ABC):
                 raise _problem(source, code or 1, error)
             if seen != f"{digest.hexdigest()}  -":
                 raise _problem(source, DAMAGED, error)
-            await asyncio.to_thread(_put_in_place, spool, target, source)
+            await asyncio.to_thread(_put_in_place, spool, target, source, limit)
 
     async def _write(
         self, path: str, content: bytes | AsyncIterator[bytes], digest: str, mode: int | None
@@ -150,8 +152,12 @@ class Files(Streaming, ABC):
             raise _problem(path, code, error)
 
     def _variables(self, path: str, **more: str) -> dict[str, str]:
-        if not path or "\0" in path:
-            raise FileProblem("missing", f"{path!r} is no path")
+        try:
+            check_command("", path, {})
+        except ValueError:
+            raise FileProblem("missing", f"{path!r} is no path") from None
+        if not path:
+            raise FileProblem("missing", "'' is no path")
         return {"LC_ALL": "C", "RL_CLI_PATH": posixpath.join(self.workdir, path), **more}
 
 
@@ -190,20 +196,30 @@ async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
         yield data
 
 
-def _put_in_place(spool: BinaryIO, target: Path, source: str) -> None:
+def _too_large(source: str, limit: int) -> FileProblem:
+    return FileProblem("too_large", f"{source}: more than {limit} bytes")
+
+
+def _put_in_place(spool: BinaryIO, target: Path, source: str, limit: int) -> None:
     """Unpacks beside the target, then renames: it is there as a whole or not at all."""
     spool.seek(0)
     target.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=".rl-cli-", dir=target.parent))
+    got = folder / "got"
     try:
         try:
-            got = unpack(spool, folder / "got")
+            unpack(spool, got, limit)
+        except TooLarge:
+            raise _too_large(source, limit) from None
         except ValueError as error:
             raise FileProblem("failed", f"{source}: {error}") from None
         if target.is_dir() and not got.is_dir():
             target = target / posixpath.basename(source)
         if got.is_dir() and target.is_dir() and any(target.iterdir()):
             raise FileExistsError(f"{target} is there, and not empty: a folder is copied to a new place")
+        mode = stat.S_IMODE(got.stat().st_mode)
+        got.chmod(mode | stat.S_IRWXU)  # a folder that its owner may not write cannot be moved
         os.replace(got, target)
+        target.chmod(mode)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)

@@ -8,14 +8,11 @@ from __future__ import annotations
 import atexit
 import os
 import secrets
-import shutil
-import stat
 import tempfile
 import threading
-from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from tools.sandboxes.owners import is_left_over, owner
 
@@ -35,8 +32,30 @@ def new_folder() -> Path:
 
 
 def remove_folder(folder: Path) -> None:
-    """Removes it with all that is in it, whatever the modes. Blocks."""
-    shutil.rmtree(folder, onerror=_make_writable)
+    """Removes it with all that is in it, whatever the modes and however deep; what will not go stays. Blocks.
+
+    Every folder in it is moved to its top before it is entered: no path gets long, and what is mounted in it,
+    which cannot be moved, is not entered.
+    """
+    waiting = [folder]
+    for here in waiting:
+        with suppress(OSError):
+            here.chmod(0o700)
+            for entry in list(os.scandir(here)):
+                with suppress(OSError):
+                    if not entry.is_dir(follow_symlinks=False):
+                        os.unlink(entry)
+                        continue
+                    moved = folder / secrets.token_hex(8)
+                    try:
+                        os.rename(entry, moved)
+                    except PermissionError:  # a folder that may not be written to cannot be moved
+                        os.chmod(entry, 0o700)
+                        os.rename(entry, moved)
+                    waiting.append(moved)
+    for here in reversed(waiting):
+        with suppress(OSError):
+            here.rmdir()
 
 
 _lock = threading.Lock()
@@ -46,10 +65,10 @@ _lock = threading.Lock()
 def _own_folder(pid: int) -> Path:
     place = Path(tempfile.gettempdir())
     for entry in os.scandir(place):
-        if not entry.name.startswith(PREFIX) or entry.stat(follow_symlinks=False).st_uid != os.geteuid():
-            continue
-        if is_left_over(entry.name.removeprefix(PREFIX)):
-            remove_folder(Path(entry))
+        if entry.name.startswith(PREFIX) and is_left_over(entry.name.removeprefix(PREFIX)):
+            with suppress(FileNotFoundError):  # another program of ours removes it, too
+                if entry.stat(follow_symlinks=False).st_uid == os.geteuid():
+                    remove_folder(Path(entry))
     folder = place / f"{PREFIX}{owner()}"
     folder.mkdir(mode=0o700)  # refuses what somebody else has put there
     atexit.register(_remove_if_own, folder, pid)
@@ -59,18 +78,3 @@ def _own_folder(pid: int) -> Path:
 def _remove_if_own(folder: Path, pid: int) -> None:
     if os.getpid() == pid:  # not in a fork
         remove_folder(folder)
-
-
-def _make_writable(function: Callable[..., Any], path: str, _: object) -> None:
-    """A folder that may not be changed keeps its files: it is made writable, and all of it tried again."""
-    try:
-        if function in (os.unlink, os.rmdir, os.open, os.scandir, os.lstat):
-            for folder in (os.path.dirname(path), path):
-                if stat.S_ISDIR(os.lstat(folder).st_mode):
-                    os.chmod(folder, 0o700)
-            if stat.S_ISDIR(os.lstat(path).st_mode):
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                os.unlink(path)
-    except OSError:  # somebody else removes it, or it is not ours: nothing depends on it
-        pass

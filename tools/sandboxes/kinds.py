@@ -32,6 +32,9 @@ def make(config: SandboxConfig) -> Sandbox:
         others = [kind for kind in KINDS if kind != config.kind and usable(kind) is None]
         hint = f"mend that, or choose another kind: {', '.join(others)}" if others else None
         raise SandboxError(f"{config.kind} cannot be used on this machine: {why}", hint)
+    if config.workdir is not None and (real := config.workdir.resolve()) != config.workdir:
+        # What was allowed for one folder is not for another that a link leads to by now.
+        raise SandboxError(f"{config.workdir} is no absolute path without links", f"name the folder: {real}")
     sandbox: Sandbox = _class(config.kind)(config)
     return sandbox
 

@@ -11,6 +11,7 @@ import secrets
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -32,6 +33,8 @@ class Base:
     version: int
     folders: dict[str, Path]
     """By controller; the same one for all in version 2."""
+    tops: frozenset[Path]
+    """The hierarchies that they are in: other processes of this user have made groups elsewhere there."""
 
 
 class ControlGroup:
@@ -46,14 +49,13 @@ class ControlGroup:
         self.bounds: set[str] = set()
         """Which fields of the resources it bounds."""
         self._folders: list[Path] = []
+        self._doors: list[int] = []
 
-    def take(self, pid: int) -> None:
-        """Makes the group, and moves a process there; what that starts stays in it.
-
-        What cannot be bounded on this machine is left out.
-        """
+    def make(self) -> None:
+        """Makes it; what cannot be bounded on this machine is left out."""
         base = find_base()
         name = f"{PREFIX}{owner()}.{secrets.token_hex(8)}"
+        doors: dict[Path, int] = {}
         for controller, what, settings in _wanted(self._resources, base.version):
             if controller not in base.folders:
                 continue
@@ -65,13 +67,22 @@ class ControlGroup:
                 for file, value in settings.items():
                     if file not in COUNTING_SWAP or (group / file).exists():
                         (group / file).write_text(value)
-                (group / "cgroup.procs").write_text(str(pid))
+                if group not in doors:
+                    doors[group] = os.open(group / "cgroup.procs", os.O_WRONLY)
             except OSError:  # not ours to use: whoever asks for bounds sees that
                 continue
             self.bounds.add(what)
+        self._doors = list(doors.values())
+
+    def doors(self) -> list[int]:
+        """Descriptors, for the caller to close: a process that writes "0" to each of them is in the group."""
+        doors, self._doors = self._doors, []
+        return doors
 
     def remove(self) -> None:
         """Ends what is left in it."""
+        for door in self.doors():
+            os.close(door)
         for folder in self._folders:
             _remove(folder)
         self._folders.clear()
@@ -84,7 +95,7 @@ COUNTING_SWAP = ("memory.memsw.limit_in_bytes", "memory.swap.max")
 def _wanted(resources: Resources, version: int) -> Iterator[tuple[str, str, dict[str, str]]]:
     """Controller, what it bounds, and the files that say so."""
     if resources.processes is not None:
-        yield "pids", "processes", {"pids.max": str(resources.processes + 1)}  # and the agent
+        yield "pids", "processes", {"pids.max": str(resources.processes)}
     if resources.memory_mib is not None:
         most = str((resources.memory_mib + (resources.disk_mib or 0)) * MIB)  # files in memory count too
         first = {"memory.limit_in_bytes": most, "memory.memsw.limit_in_bytes": most}
@@ -98,32 +109,39 @@ def _wanted(resources: Resources, version: int) -> Iterator[tuple[str, str, dict
 
 @cache
 def find_base() -> Base:
-    """Where this process may make groups; removes what killed processes left there. Asked once."""
+    """Where this process may make groups; removes what killed ones left there and elsewhere. Asked once."""
     base = _find_base(Path("/proc/self"))
-    for folder in set(base.folders.values()):
-        for entry in list(folder.iterdir()):
-            mark = entry.name.removeprefix(PREFIX).partition(".")[0]
-            if entry.name.startswith(PREFIX) and is_left_over(mark):
-                _remove(entry)
+    for top in base.tops:
+        for place, names, _ in os.walk(top):
+            for name in filter(_is_left_over, names):
+                with suppress(FileNotFoundError):  # another program of ours removes it, too
+                    if os.stat(f"{place}/{name}").st_uid == os.geteuid():
+                        _remove(Path(place, name))
     return base
+
+
+def _is_left_over(name: str) -> bool:
+    return name.startswith(PREFIX) and is_left_over(name.removeprefix(PREFIX).partition(".")[0])
 
 
 def _find_base(process: Path) -> Base:
     own = [line.split(":", 2) for line in (process / "cgroup").read_text().splitlines()]
     first: dict[str, Path] = {}
+    tops: dict[str, Path] = {}
     for line in (process / "mountinfo").read_text().splitlines():
         fields, _, (kind, _, options) = _parts(line)
         root, place = fields[3], Path(fields[4])
         if kind == "cgroup":
             for _, names, path in own:
                 for controller in set(CONTROLLERS) & set(names.split(",")) & set(options.split(",")):
-                    first[controller] = _within(place, root, path)
+                    first[controller], tops[controller] = _within(place, root, path), place
         elif kind == "cgroup2":
             path = next(path for number, _, path in own if number == "0")
             folder = _handing_out(place, _within(place, root, path))
             if folder is not None:
-                return Base(2, dict.fromkeys(_handed_out(folder), folder))
-    return Base(1, {controller: folder for controller, folder in first.items() if os.access(folder, os.W_OK)})
+                return Base(2, dict.fromkeys(_handed_out(folder), folder), frozenset({place}))
+    usable = {controller: folder for controller, folder in first.items() if os.access(folder, os.W_OK)}
+    return Base(1, usable, frozenset(tops.values()))
 
 
 def _parts(line: str) -> tuple[list[str], str, list[str]]:

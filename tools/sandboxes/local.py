@@ -38,14 +38,14 @@ class Local(AgentSandbox):
         """Why it cannot be used on this machine; None: it can."""
         return why_no_agent()
 
-    async def _launch(self, link: AgentLink) -> int:
+    async def _launch(self, link: AgentLink) -> None:
         try:
             await self._in_thread(self._make_folders)
         except OSError as error:
             raise SandboxError(f"local has no folder for the task: {error}") from None
         self.workdir = str(self.config.workdir or f"{self._folder}/work")
         self.private = f"{self._folder}/private"
-        return await link.start([sys.executable, "-I", "-S", agent.__file__])
+        await link.start([sys.executable, "-I", "-S", agent.__file__])
 
     def _make_folders(self) -> None:
         folder = new_folder()

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import os
 
 from rl_cli.core.processes import ProcessIdentity
 
 
-def owner() -> str:
-    """This process, as letters, digits and dashes."""
-    me = ProcessIdentity.current()
-    return f"{_machine(me)}-{me.pid}-{round(me.started * 100)}"
+def owner(process: ProcessIdentity | None = None) -> str:
+    """A process, or this one, as letters, digits and dashes."""
+    process = process or ProcessIdentity.current()
+    return f"{_machine(process)}-{process.pid}-{round(process.started * 100)}"
 
 
 def is_left_over(mark: str) -> bool:
-    """Whether `mark` is that of a process of this machine that has ended, if only by a restart."""
+    """Whether `mark` is that of a process that has ended, if only by a restart of the machine.
+
+    Of processes whose pids are those of another machine or container, nobody here can say that.
+    """
     try:
         machine, pid, started = mark.split("-")
         host, _, boot = machine.partition("x")
@@ -33,7 +37,14 @@ def is_left_over(mark: str) -> bool:
 
 
 def _machine(identity: ProcessIdentity) -> str:
-    return f"{_short(identity.host)}x{_short(identity.boot)}"
+    return f"{_short(identity.host + _pid_namespace())}x{_short(identity.boot)}"
+
+
+def _pid_namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:  # a system without
+        return ""
 
 
 def _short(text: str) -> str:

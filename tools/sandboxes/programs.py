@@ -31,7 +31,8 @@ async def call(argv: Sequence[str], seconds: float, cwd: Path | None = None) -> 
         return -1, "", f"no answer within {seconds:g} s"
     finally:
         if process.returncode is None:
-            process.kill()
+            # Kills it and closes its pipes, which others may hold, too: asyncio has no public way to do that.
+            process._transport.close()  # type: ignore[attr-defined]
             await process.wait()
     return process.returncode or 0, out.decode(errors="replace"), errors.decode(errors="replace")
 

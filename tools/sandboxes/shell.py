@@ -17,6 +17,7 @@ from tools.sandboxes.base import (
     SandboxConfig,
     SandboxError,
     SandboxGone,
+    check_command,
 )
 from tools.sandboxes.capture import Capture
 from tools.sandboxes.conversation import Conversation
@@ -82,6 +83,10 @@ class ShellSandbox(Files, BackgroundProcesses):
         if unknown := sorted(set(self.config.options) - set(self._options)):
             known = f"known: {', '.join(self._options)}" if self._options else "it has none"
             raise SandboxError(f"{self.kind}: there is no option {unknown[0]}", known)
+        try:
+            check_command("", None, self.config.env)
+        except ValueError as error:
+            raise SandboxError(f"{self.kind}: {error}") from None
         try:
             await self._make()
             self._gone = None
@@ -171,6 +176,7 @@ class ShellSandbox(Files, BackgroundProcesses):
             has_stdin=stdin is not None,
             scratch=f"{self.private}/{id}",
             ends_alone=self._ends_alone,
+            id=id,
         )
         ends = time.monotonic() + seconds
         try:
@@ -215,7 +221,10 @@ class ShellSandbox(Files, BackgroundProcesses):
             raise
         if code is None:
             self._check()  # stopped meanwhile, or another command has found out
-            if (reason := await self._unreachable()) is not None:
+            reason = await self._unreachable()
+            if reason is not None and await self._make_room():
+                reason = await self._unreachable()
+            if reason is not None:
                 self._lose(reason)
             return SIGKILL_CODE  # the sandbox is there: whoever would have written the mark was killed
         return code
@@ -227,8 +236,16 @@ class ShellSandbox(Files, BackgroundProcesses):
                 reason = await self._shell(kill_script(COMMAND_VARIABLE, id, WRAPPER_VARIABLE))
         except TimeoutError:
             reason = "it does not answer any more"
-        if reason is not None and self._gone is None:
-            self._gone = self._lost_message(reason)
+        if reason is not None and self._gone is None and not await self._make_room():
+            self._gone = self._gone or self._lost_message(reason)
+
+    async def _make_room(self) -> bool:
+        """Ends all that runs in it, where that can be done though nothing can be started there any more.
+
+        Returns:
+            Whether it was done.
+        """
+        return False
 
     async def _unreachable(self) -> str | None:
         """Why no command could be run now."""

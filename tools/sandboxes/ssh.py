@@ -19,7 +19,7 @@ from tools.sandboxes.base import SandboxConfig, SandboxError
 from tools.sandboxes.host_folders import new_folder, remove_folder
 from tools.sandboxes.shell import ShellSandbox
 from tools.sandboxes.transport import ProcessTransport
-from tools.sandboxes.trees import kill_script
+from tools.sandboxes.trees import kill_script, mark_script
 from tools.sandboxes.wrapper import COMMAND_VARIABLE, WRAPPER_VARIABLE, reader
 
 HINT = (
@@ -35,11 +35,16 @@ trap '' HUP INT TERM PIPE
 umask 077
 d=$(mktemp -d "${{TMPDIR:-/tmp}}/rl-cli-task-XXXXXXXX") || exit
 mkdir "$d/work" "$d/private" "$d/home" "$d/tmp" || exit
-echo "$d"
+echo "$$ $d"
 cat >/dev/null
+mv "$d" "$d.over" && d=$d.over
 ( {kill} )
 case $d in /*/rl-cli-task-*) chmod -R u+rwx "$d" 2>/dev/null; rm -rf -- "$d";; esac
 """
+# What comes when the task is over does nothing; what came before has a mark. A folder that is missing while
+# the guard is there was removed by a command.
+_SHELL = """\
+{mark}[ -d {folder} ] || {{ kill -0 {guard} 2>/dev/null && [ ! -d {folder}.over ]; }} || exit 1; {script}"""
 
 _connecting: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
@@ -65,7 +70,11 @@ class Ssh(ShellSandbox):
         self.unbounded = tuple(name for name, value in wanted if value is not None)
         self._host = ""
         self._always: list[str] = []
+        self._making: asyncio.Task[Path] | None = None
         self._folder: Path | None = None
+        self._far_folder = ""
+        self._guard_pid = 0
+        """On the far side."""
         self._guard: asyncio.subprocess.Process | None = None
         self._guard_words: asyncio.Task[str] | None = None
 
@@ -87,14 +96,15 @@ class Ssh(ShellSandbox):
             arguments: Of ssh, for all of its calls.
             settings: Text of a file for ssh to use instead of the account's own.
         """
-        self._folder = await asyncio.to_thread(new_folder)
+        self._making = asyncio.create_task(asyncio.to_thread(new_folder))
+        self._folder = await asyncio.shield(self._making)
         if settings is not None:
             (self._folder / "settings").write_text(settings)
             arguments = [*arguments, "-F", "settings"]
         self._always = arguments
         turns = _connecting.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
         async with turns:
-            folder = await self._start_guard()
+            folder = self._far_folder = await self._start_guard()
         self.workdir, self.private = f"{folder}/work", f"{folder}/private"
         self._environment |= {"HOME": f"{folder}/home", "TMPDIR": f"{folder}/tmp"}
 
@@ -121,10 +131,11 @@ class Ssh(ShellSandbox):
                 line = await self._guard.stdout.readline()
         except TimeoutError:
             raise SandboxError(f"{self.kind}: {self._host} does not answer", HINT) from None
-        folder = line.decode(errors="replace").rstrip("\n")
-        if not folder.startswith("/"):
+        pid, _, folder = line.decode(errors="replace").rstrip("\n").partition(" ")
+        if not pid.isdecimal() or not folder.startswith("/"):
             reason = await self._guard_words
             raise SandboxError(f"{self.kind}: no connection to {self._host}: {reason}", HINT)
+        self._guard_pid = int(pid)
         return folder
 
     async def _remove(self) -> None:
@@ -142,14 +153,16 @@ class Ssh(ShellSandbox):
         finally:
             if self._guard_words:
                 self._guard_words.cancel()
-            if self._folder:
-                await asyncio.to_thread(remove_folder, self._folder)
+            if self._making:
+                await asyncio.to_thread(remove_folder, await self._making)
 
     async def _open(self, script: str) -> ProcessTransport:
         if not self._guard or self._guard.returncode is not None:
             raise SandboxError(await self._reason())
         # Past the connection that is there, no other is made.
-        argv = self._command(["-o", "ControlMaster=no", "-o", "ProxyCommand=false"], script)
+        mark = mark_script(self._id, whole_task=True)
+        shell = _SHELL.format(mark=mark, folder=quote(self._far_folder), guard=self._guard_pid, script=script)
+        argv = self._command(["-o", "ControlMaster=no", "-o", "ProxyCommand=false"], shell)
         return await ProcessTransport.start(argv, cwd=self._folder)
 
     async def _unreachable(self) -> str | None:

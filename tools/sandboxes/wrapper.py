@@ -8,9 +8,11 @@ and `ps` shows it to everybody.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from shlex import quote
+
+from tools.sandboxes.base import check_command
+from tools.sandboxes.trees import mark_script
 
 COMMAND_VARIABLE = "RL_CLI_COMMAND"
 """In the environment of a command and of all that it starts."""
@@ -23,11 +25,13 @@ LONGEST_ARGUMENT = 100_000
 # background would die of its next line.
 _DRAIN = "trap '' PIPE; cat; exec cat >/dev/null;"
 _DETACHED_DRAIN = f"exec 4<&0; ( {_DRAIN} ) <&4 4<&- &"
+# Where memory runs out, a command ends before the shells around it, and before a container's first process.
+_FIRST_VICTIM = "{ echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null"
 _WRAPPER = """\
 drain() {{ {drain} }}
 exec 9>&2 2>/dev/null
 {{ {{
-( unset {variable}; cd {cwd} || exit; {exports}{command} ) {stdin}>&7 2>&8 7>&- 8>&- 9>&-
+( {first}; {limit}unset {variable}; cd {cwd} || exit; {exports}{command} ) {stdin}>&7 2>&8 7>&- 8>&- 9>&-
 code=$?
 printf '{mark}%d\\n' "$code" >&7
 printf '{mark}%d\\n' "$code" >&8
@@ -44,6 +48,7 @@ def wrapped(
     has_stdin: bool,
     scratch: str = "",
     ends_alone: bool = False,
+    id: str = "",
 ) -> bytes:
     """The script.
 
@@ -54,13 +59,12 @@ def wrapped(
         scratch: A file that may be written if the command is too long for an argument.
         ends_alone: Whether the script ends with the command, though the last output is still under way: sshd
             reads it to its end, and counts a session as open until then.
+        id: What the command is marked with, see `mark_script`.
 
     Raises:
-        ValueError: A variable's name is none, or there is a NUL somewhere.
+        ValueError: As `check_command`.
     """
-    for name in env:
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            raise ValueError(f"{name!r} is no name of a variable")
+    check_command(command, cwd, env)
     exports = "".join(f"export {name}={quote(value)}; " for name, value in env.items())
     after = ""
     run = f"exec /bin/sh -c {quote(command)}"
@@ -68,8 +72,10 @@ def wrapped(
         file = quote(scratch)
         run = f"printf %s {quote(command)} >{file} && exec /bin/sh -c '. \"$0\"' {file}"
         after = f"rm -f {file}\n"
-    script = _WRAPPER.format(
+    return _WRAPPER.format(
+        limit=mark_script(id) if id else "",
         variable=WRAPPER_VARIABLE,
+        first=_FIRST_VICTIM,
         cwd=quote(cwd if cwd.startswith("/") else f"./{cwd}"),
         exports=exports,
         command=run,
@@ -78,9 +84,6 @@ def wrapped(
         drain=_DETACHED_DRAIN if ends_alone else _DRAIN,
         after=after,
     ).encode(errors="surrogateescape")
-    if b"\0" in script:
-        raise ValueError("a command cannot hold a NUL character")
-    return script
 
 
 def reader(script: bytes, id: str) -> str:

@@ -54,12 +54,24 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(FORM)
         elif parts.path == "/found":
             self.answer(f"<title>Found</title><p>Found {json.dumps(asked)}</p>")
+        elif parts.path == "/html":
+            self.answer(asked["html"])
+        elif parts.path == "/file":
+            self.answer(b"x", "application/octet-stream", Content_Disposition="attachment; filename=x")
         elif parts.path == "/image":
             self.answer(b"\x89PNG", "image/png")
         elif parts.path == "/missing":
             self.answer("<p>There is no such page here, really not.</p>", status=404)
         elif parts.path == "/bomb":
             self.answer(gzip.compress(b"a" * 50_000_000), "text/plain", Content_Encoding="gzip")
+        elif parts.path == "/nested":
+            nested = gzip.compress(gzip.compress(b"a"))
+            more = {"Location": "/nested"} if "again" in asked else {}
+            self.answer(nested, "text/plain", 302 if more else 200, Content_Encoding="gzip, gzip", **more)
+        elif parts.path == "/packed":
+            self.answer(gzip.compress(ARTICLE.encode()), Content_Encoding="gzip")
+        elif parts.path == "/charset":
+            self.answer(asked["text"].encode(asked["as"]), f"text/plain; charset={asked['charset']}")
         elif parts.path == "/large":
             self.answer("a" * 6_000_000, "text/plain")
         elif parts.path == "/slow":

@@ -80,6 +80,36 @@ def test_a_diff_changes_all_its_files_or_none(kind: str) -> None:
     asyncio.run(main())
 
 
+@every_kind
+def test_a_diff_that_names_a_file_twice_loses_nothing(kind: str) -> None:
+    piece = "--- a/{0}\n+++ b/{0}\n@@ -{1} +{1} @@\n-{1}\n+{2}\n"
+
+    async def main() -> None:
+        async with tools_in(kind) as tools:
+            await tools.run("printf '1\\n2\\n3\\n' >f; mkdir d; ln -s . here")
+            diff = "".join(
+                piece.format(name, line, new)
+                for name, line, new in (("f", 1, "one"), ("./f", 2, "two"), ("here/d/../f", 3, "three"))
+            )
+            assert (await tools.call("patch", diff=diff))["paths"] == ["f", "here/d/../f"]
+            assert await tools.run("cat f") == "one\ntwo\nthree\n"
+
+    asyncio.run(main())
+
+
+@every_kind
+def test_a_diff_that_makes_a_file_makes_no_other_longer(kind: str) -> None:
+    diff = "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+new\n"
+
+    async def main() -> None:
+        async with tools_in(kind) as tools:
+            assert (await tools.call("patch", diff=diff))["ok"]
+            assert (await tools.error("patch", diff=diff))[0] == "exists"
+            assert await tools.run("cat f") == "new\n"
+
+    asyncio.run(main())
+
+
 def test_sec_06_a_link_in_the_sandbox_leads_to_nothing_of_the_host(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("of the host")
@@ -168,6 +198,15 @@ def test_a_link_put_in_the_way_after_the_check_is_no_way_out(work: Path) -> None
     with pytest.raises(Exception, match="d/x"):
         asyncio.run(Raced([work]).write_bytes("d/x", b"changed"))
     assert (work.parent / "w-evil/x").read_text() == "outside"
+
+
+@pytest.mark.parametrize("tool", ["read_file", "write_file", "patch", "search_files"])
+def test_a_working_folder_that_is_gone_is_said(work: Path, tool: str) -> None:
+    work.rmdir()
+    more = {"write_file": {"content": ""}, "patch": {"old_text": "a", "new_text": "b"}}.get(tool, {})
+    kind, said = error(tool, {"path": "x", **more}, **on_host(work))
+    assert kind == "missing"
+    assert f"the working folder {work} is gone" in said
 
 
 def test_only_plain_files_are_opened(work: Path) -> None:

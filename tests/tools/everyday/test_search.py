@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,9 @@ from tests.components import leave_out
 from tests.tools.calls import call, error
 from tests.tools.everyday.boxes import tools_in
 from tools.dispatcher import ToolError
+from tools.everyday.host_paths import HostFiles
 from tools.everyday.search_patterns import common_pattern, expand_globs, glob_regex, grep_pattern
+from tools.sandboxes.base import FileProblem
 
 COMMANDS = [
     "sh",
@@ -136,6 +140,41 @@ def test_the_host_is_searched_inside_the_allowed_folders(tmp_path: Path) -> None
     assert error("search_files", {"pattern": "needle", "path": "nowhere"}, **host)[0] == "missing"
 
 
+def test_no_link_put_in_the_way_leads_out_of_the_folder(tmp_path: Path) -> None:
+    """A background process swaps a folder with a link, over and over, while it is searched."""
+    work, outside = tmp_path / "w", tmp_path / "outside"
+    for folder in (work / "a", outside):
+        (folder / "deep").mkdir(parents=True)
+    (work / "a" / "deep" / "in.txt").write_text("inside\n")
+    (outside / "deep" / "in.txt").write_text("secret\n")
+    (work / "link").symlink_to(outside)
+    swap = "while :; do mv -T a b; mv -T link a; mv -T a link; mv -T b a; done 2>/dev/null"
+    swapping = subprocess.Popen(["sh", "-c", swap], cwd=work)
+    host = {"toolsets": ("files",), "file_roots": (work,)}
+    try:
+        for search in [{"path": "a"}, {"path": "a/deep"}, {"path": "."}] * 4:
+            assert "secret" not in json.dumps(call("search_files", {"pattern": ".", **search}, **host))
+    finally:
+        swapping.kill()
+        swapping.wait()
+
+
+def test_a_folder_put_in_the_way_after_the_check_is_not_searched(tmp_path: Path) -> None:
+    (tmp_path / "w" / "a").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+
+    class Raced(HostFiles):
+        def locate(self, path: str) -> Path:
+            found = super().locate(path)
+            (tmp_path / "w" / "a").rmdir()
+            (tmp_path / "w" / "a").symlink_to(tmp_path / "outside")
+            return found
+
+    with pytest.raises(FileProblem) as raised:
+        Raced([tmp_path / "w"]).open("a")
+    assert raised.value.kind in ("denied", "missing")
+
+
 def test_what_some_engines_lack_is_refused_by_all() -> None:
     for pattern in (r"(?=a)", r"(?<!a)b", r"(a)\1", "a++", "[", "*a", "(?P=x)"):
         with pytest.raises(ToolError) as raised:
@@ -151,11 +190,12 @@ def test_what_some_engines_lack_is_refused_by_all() -> None:
 def test_globs() -> None:
     import re
 
-    assert expand_globs("*.{a,b{c,d}}") == ["*.a", "*.bc", "*.bd"] or set(expand_globs("*.{a,b{c,d}}")) == {
-        "*.a",
-        "*.bc",
-        "*.bd",
-    }
+    assert expand_globs("*.{a,b{c,d}}") == ["*.a", "*.bc", "*.bd"]
+    assert expand_globs("{a}" * 300) == ["a" * 300]
+    for many in ("{a,b}" * 17, "{a}" * 3000, "{" * 900, "a," * 400 + "{,}" * 50, "a" * 5000):
+        with pytest.raises(ToolError) as raised:
+            expand_globs(many)
+        assert raised.value.type == "invalid_pattern"
     with pytest.raises(ToolError):
         expand_globs("*.{a")
     fits = {"*.py": ["a.py", "d/e/a.py"], "src/**/*.py": ["src/a.py", "src/d/e/a.py"], "src/*": ["src/x"]}

@@ -46,6 +46,17 @@ def test_nothing_is_made_before_it_is_used_and_one_for_all_calls() -> None:
     asyncio.run(main())
 
 
+def test_what_no_command_can_be_is_an_ordinary_error() -> None:
+    async def main() -> None:
+        async with tools_in("local") as tools:
+            for bad in ("echo a\0b", "echo \ud800"):
+                assert (await tools.error("terminal", command=bad))[0] == "invalid_arguments"
+                assert (await tools.error("process", action="start", command=bad))[0] == "invalid_arguments"
+            assert await tools.run("echo hi") == "hi\n"
+
+    asyncio.run(main())
+
+
 def test_a_task_that_uses_none_makes_none() -> None:
     async def main() -> None:
         make = Counted()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import random
+import time
 
 import pytest
 from hypothesis import given
@@ -15,8 +17,8 @@ CODE = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a - b\n
 
 
 def patched(text: str, diff: str) -> str:
-    [(_, hunks)] = read_diff(diff)
-    return apply_hunks(text, hunks)
+    [file] = read_diff(diff)
+    return apply_hunks(text, file.hunks)
 
 
 def test_one_exact_piece_is_replaced() -> None:
@@ -52,16 +54,67 @@ def test_a_diff_names_its_files_and_makes_new_ones() -> None:
         "diff --git a/x.py b/x.py\nindex 1..2\n--- a/x.py\t2020\n+++ b/x.py\t2020\n@@ -1 +1 @@\n-1\n+2\n"
         "--- /dev/null\n+++ b/d/new.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n\\ No newline at end of file\n"
     )
-    (first, hunks), (second, new) = read_diff(diff)
-    assert (first, second) == ("x.py", "d/new.txt")
-    assert apply_hunks("1\n", hunks) == "2\n"
-    assert apply_hunks("", new) == "one\ntwo"
+    first, second = read_diff(diff)
+    assert [(file.name, file.creates) for file in (first, second)] == [("x.py", False), ("d/new.txt", True)]
+    assert apply_hunks("1\n", first.hunks) == "2\n"
+    assert apply_hunks("", second.hunks) == "one\ntwo"
+
+
+@pytest.mark.parametrize(
+    ("before", "diff", "after"),
+    [
+        ("a\n\f\nint x;\n", " a\n \f\n-int x;\n+int y;\n", "a\n\f\nint y;\n"),
+        ("a\u2028b\n1\n", " a\u2028b\n-1\n+2\n", "a\u2028b\n2\n"),
+        ("a\rb\n1\n", " a\rb\n-1\n+2\n", "a\rb\n2\n"),
+        ("a\r\nb\nc\n", "-b\n+B\n c\n", "a\r\nB\nc\n"),
+        ("a\r\nb\nc\n", "-a\n+A\n b\n", "A\nb\nc\n"),
+        ("a\r\nb\nc\n", "-a\r\n+A\r\n b\n", "A\r\nb\nc\n"),
+        ("a\r\nb\nc\n", "-a\r\n+a\n b\n", "a\nb\nc\n"),
+        ("a\r\nb\r\n", " a\n-b\n+B\n", "a\r\nB\r\n"),
+        ("a\nb\n", " a\r\n-b\r\n+B\r\n", "a\nB\n"),
+        ("a\r\n", " a\n+b\n", "a\r\nb\r\n"),
+        ("a\r\nb", " a\n-b\n\\ No newline at end of file\n+B\n\\ No newline at end of file\n", "a\r\nB"),
+        ("a\r\nb", " a\n-b\n\\ No newline at end of file\n+b\n", "a\r\nb\r\n"),
+        ("a\r\nb\r\n", " a\n-b\n+b\n\\ No newline at end of file\n", "a\r\nb"),
+    ],
+)
+def test_only_a_newline_ends_a_line_and_a_file_keeps_its_own_ends(before: str, diff: str, after: str) -> None:
+    counts = {mark: sum(line[:1] in (" ", mark) for line in diff.split("\n")) for mark in "-+"}
+    assert patched(before, f"@@ -1,{counts['-']} +1,{counts['+']} @@\n{diff}") == after
+
+
+def test_a_diff_with_line_ends_of_its_own_is_read_without_them() -> None:
+    diff = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n-b\n+B\n".replace("\n", "\r\n")
+    assert [patched(text, diff) for text in ("a\nb\n", "a\r\nb\r\n")] == ["a\nB\n", "a\r\nB\r\n"]
+    assert patched("", "@@ -0,0 +1,2 @@\n+a\r\n+b\r\n") == "a\r\nb\r\n"
+
+
+def test_a_piece_is_found_in_a_file_of_mixed_line_ends() -> None:
+    assert replace_exactly("a\r\nb\nc\n", "b\nc", "B\nC", False) == ("a\r\nB\nC\n", 1)
+
+
+def test_what_does_not_fit_is_said_soon() -> None:
+    letters = random.Random(0)
+    lines = ["".join(letters.choices("ab", k=700)) for _ in range(5000)]
+    same = "a\n" * 500_000
+    began = time.monotonic()
+    with pytest.raises(ToolError):
+        replace_exactly("\n".join(lines[1:]), lines[0], "", False)
+    with pytest.raises(ToolError):
+        replace_exactly(same, "a", "", False)
+    with pytest.raises(ToolError):
+        patched(same, "@@ -1,5001 +1,5000 @@\n" + " a\n" * 5000 + "-b\n")
+    with pytest.raises(ToolError):
+        replace_exactly(same, "a", "b" * 1000, True)
+    assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize(
     ("diff", "type"),
     [
         ("hello", "invalid_diff"),
+        (f"@@ -{'1' * 5000} +1 @@\n-same\n+other\n", "invalid_diff"),
+        ("@@ ... @@\n-same\n+other\n", "invalid_diff"),
         ("@@ -1,2 +1,1 @@\n-a\n+b\n", "invalid_diff"),
         ("--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n", "invalid_diff"),
         ("rename from a\nrename to b\n", "invalid_diff"),

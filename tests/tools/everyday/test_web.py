@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -12,8 +13,8 @@ import pytest
 
 from tests.tools.calls import call, error
 from tests.tools.everyday.site import serving
-from tools.everyday import addresses, guarded_http, search_providers
-from tools.everyday.addresses import ALLOW, NoAddress, PrivateAddress, checked_addresses
+from tools.everyday import addresses, guarded_http, search_providers, web
+from tools.everyday.addresses import ALLOW, NoAddress, PrivateAddress, checked_addresses, may_connect
 
 WEB = {"toolsets": ("web",)}
 VARIABLES = ("SEARXNG_URL", "TAVILY_API_KEY", "BRAVE_API_KEY")
@@ -37,6 +38,27 @@ def test_a_page_is_read_as_text(site: str) -> None:
     assert part["text"] == page["text"][10:30]
     assert "start=30" in part["more"]
     assert call("web_extract", {"url": f"{site}/missing"}, **WEB)["status"] == 404
+    assert call("web_extract", {"url": f"{site}/packed"}, **WEB)["text"] == page["text"]
+
+
+@pytest.mark.parametrize(
+    ("charset", "written_as"),
+    [("windows-1251", "cp1251"), ("Shift_JIS", "shift_jis"), ("UTF8", "utf-8"), ("x-unknown", "utf-8")],
+)
+def test_text_is_read_in_its_charset(site: str, charset: str, written_as: str) -> None:
+    text = {"cp1251": "Прилив", "shift_jis": "潮汐"}.get(written_as, "Flut übermorgen 潮汐")
+    url = f"{site}/charset?charset={charset}&as={written_as}&text={quote(text)}"
+    assert call("web_extract", {"url": url}, **WEB)["text"] == text
+
+
+@pytest.mark.parametrize(
+    "charset", ["punycode", "idna", "undefined", "unicode_escape", "utf-7", "zip", "a\0"]
+)
+def test_a_codec_that_is_no_charset_of_the_web_is_not_used(charset: str) -> None:
+    page = guarded_http.Page("http://x/", 200, "text/plain", b"a" * 5_000_000 + b"-b", charset)
+    began = time.monotonic()
+    assert web._text_of(page) == ("", "a" * 5_000_000 + "-b")
+    assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize(
@@ -45,6 +67,8 @@ def test_a_page_is_read_as_text(site: str) -> None:
         ("/image", "not_text"),
         ("/large", "too_large"),
         ("/bomb", "too_large"),
+        ("/nested", "unreachable"),
+        ("/nested?again=1", "unreachable"),
         ("/to?url=" + quote("/to?url=" * 3), "unreachable"),
         ("/to?url=file:///etc/passwd", "unreachable"),
         ("/to?url=http://nosuch.invalid/", "unreachable"),
@@ -89,6 +113,36 @@ def test_what_is_no_web_address_is_said(url: str) -> None:
 )
 def test_private_addresses_are_refused_however_they_are_written(host: str) -> None:
     assert error("web_extract", {"url": f"http://{host}:9/"}, **WEB)[0] == "private_address"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("0.1.2.3", "100.127.255.255", "172.31.0.1", "192.0.0.8", "192.0.2.1", "192.88.99.1", "198.19.0.1"),
+        *("198.51.100.1", "203.0.113.1", "239.1.1.1", "240.0.0.1", "255.255.255.255"),
+        *("::", "::1", "::127.0.0.1", "::ffff:10.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b::10.0.0.1"),
+        *("64:ff9b:1::7f00:1", "100::1", "2001::1", "2001:2::1", "2001:db8::1", "2002:7f00:1::", "3fff::1"),
+        *("5f00::1", "4000::1", "fc00::1", "fe80::1%1", "fec0::1", "ff02::1"),
+    ],
+)
+def test_no_special_address_is_public(address: str) -> None:
+    assert not may_connect(address, 80, [])
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "8.8.8.8",
+        "172.32.0.1",
+        "192.0.1.1",
+        "198.20.0.1",
+        "::ffff:8.8.8.8",
+        "64:ff9b::8.8.8.8",
+        "2606:4700::1",
+    ],
+)
+def test_other_addresses_are_public(address: str) -> None:
+    assert may_connect(address, 80, [])
 
 
 def test_a_redirect_to_a_private_address_is_refused(site: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import json
 import os
@@ -160,7 +161,8 @@ class Podman:
             if process.info["name"] == "conmon" and f"{self.folder}/" in " ".join(
                 process.info["cmdline"] or []
             ):
-                process.kill()
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
         graph = self.folder / "graph"
         subprocess.run(["umount", str(graph / "overlay")], capture_output=True)
 

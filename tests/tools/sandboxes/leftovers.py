@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -12,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+
+from rl_cli.core.processes import ProcessIdentity
+from tools.sandboxes.owners import owner
 
 GONE_SECONDS = 5.0
 
@@ -56,6 +60,14 @@ def _descriptor(name: str) -> tuple[str, str] | None:
         return name, os.readlink(f"/proc/self/fd/{name}")
     except OSError:  # the one of the listing itself
         return None
+
+
+def mark_of_the_dead() -> str:
+    """What a process that has ended since has marked as its own."""
+    with subprocess.Popen(["sleep", "60"]) as other:
+        mark = owner(ProcessIdentity.of(other.pid))
+        other.kill()
+    return mark
 
 
 def rare_sleep() -> str:

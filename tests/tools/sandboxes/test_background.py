@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.tools.sandboxes.leftovers import rare_sleep, still_running
+from tests.tools.sandboxes.leftovers import comes_to_run, rare_sleep, still_running
 from tests.tools.sandboxes.places import DEADLINE, Place
 from tools.sandboxes.base import ProcessStatus, Sandbox
 
@@ -86,5 +86,44 @@ def test_many_are_kept_apart(place: Place) -> None:
         for number, id in enumerate(ids):
             await until_ended(made, id)
             assert await made.read_process(id) == f"{number}\n".encode()
+
+    place.check(test)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "echo a b c >$1.end",
+        "echo nan nan >$1.end",
+        "rm $1.end; mkfifo $1.end; echo >$1.pid",
+        "rm $1.log; mkfifo $1.log",
+        "echo >$1.end; rm $1.log",
+    ],
+)
+def test_a_damaged_record_is_said_of_its_process_alone(place: Place, damage: str) -> None:
+    async def test(made: Sandbox) -> None:
+        id, other = [await made.start_process(f"exit {code}") for code in (3, 4)]
+        await until_ended(made, id)
+        await until_ended(made, other)
+        await made.run(f"cd {made.private}/background; set -- {id}; {damage}", DEADLINE)
+        first, second = await made.processes()
+        assert (first.running, first.exit_code, second.exit_code) == (False, None, 4)
+        assert await made.read_process(id) == b""
+        await made.run(f"rm -rf {made.private}/background", DEADLINE)
+        assert [(each.running, each.exit_code) for each in await made.processes()] == 2 * [(False, None)]
+        third = await made.start_process("exit 5")
+        assert (await until_ended(made, third)).exit_code == 5
+
+    place.check(test)
+
+
+def test_a_process_that_hid_from_its_variables_is_killed(place: Place) -> None:
+    sleep = rare_sleep()
+
+    async def test(made: Sandbox) -> None:
+        id = await made.start_process(f"(env -i PATH=$PATH setsid sh -c '{sleep}' &); {sleep}")
+        await asyncio.to_thread(comes_to_run, sleep)
+        await made.kill_process(id)
+        assert still_running(sleep) == []
 
     place.check(test)

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -73,6 +74,23 @@ def test_a_missing_command_image_or_engine_is_the_reason(
     assert docker.engine.containers() == []
 
 
+def test_where_docker_has_no_engine_podman_is_asked_and_named(
+    docker: DockerPlace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    alone = tmp_path / "docker"
+    alone.write_text("#!/bin/sh\necho Cannot connect >&2; exit 1\n")
+    alone.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert "the engine of docker does not answer: Cannot connect" in start(docker).message
+    monkeypatch.delenv("DOCKER_HOST")
+    assert "the engine of podman has no image" in start(docker, image="localhost/nosuch:latest").message
+
+    async def test(made: Sandbox) -> None:
+        assert (await made.run("echo hi", DEADLINE)).stdout.text == "hi\n"
+
+    docker.check(test)
+
+
 def test_an_image_is_looked_for_once_for_all_tasks(docker: DockerPlace, tmp_path: Path) -> None:
     real = shutil.which("podman")
     counting = tmp_path / "counting"
@@ -110,6 +128,50 @@ def test_memory_and_processes_are_bounded_and_what_is_not_is_told(docker: Docker
         assert getattr(made, "unbounded") in ((), ("disk_mib",))  # noqa: B009
 
     docker.check(hungry, resources=Resources(memory_mib=64))
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "for i in $(seq 100); do sleep 100 & done 2>/dev/null",
+        "i=0; while [ $i -lt 100 ]; do i=$((i + 1)); (setsid env -i /bin/sleep 100 &); done",
+        "for s in TERM INT HUP USR1 KILL; do kill -$s 1; done; kill -KILL -1",
+        "f() { f | f & }; f",
+        "kill -KILL $(pidof sleep); for i in $(seq 100); do sleep 100 & done",
+    ],
+)
+def test_whatever_a_command_does_to_the_first_process_or_the_limit_others_go_on(
+    docker: DockerPlace, attack: str
+) -> None:
+    async def test(made: Sandbox) -> None:
+        await made.run(attack, 5)
+        first = await made.run("echo hi", DEADLINE)  # there may be no room for it
+        assert (first.exit_code, first.stdout.text) in ((0, "hi\n"), (137, ""))
+        for _ in range(3):
+            assert (await made.run("echo well", DEADLINE)).stdout.text == "well\n"
+
+    docker.check(test, resources=Resources(processes=40))
+
+
+def test_a_start_that_is_cancelled_leaves_no_container(docker: DockerPlace) -> None:
+    async def cancelled(seconds: float) -> None:
+        made = docker.make()
+        starting = asyncio.create_task(made.start())
+        await asyncio.sleep(seconds)
+        starting.cancel()
+        with suppress(asyncio.CancelledError):  # it may be over by then
+            await starting
+        await made.stop()
+
+    async def main() -> None:
+        made = docker.make()
+        await made.start()
+        await made.stop()
+        for tenths in range(6):
+            await cancelled(tenths / 20)
+
+    asyncio.run(main())
+    assert docker.engine.containers() == []
 
 
 def test_there_is_no_network_unless_it_is_allowed(docker: DockerPlace) -> None:
@@ -159,14 +221,18 @@ def test_an_engine_that_goes_away_in_the_middle_is_an_error_and_its_container_is
     asyncio.run(main())
 
 
-def test_what_a_killed_process_left_is_removed_at_the_next_start(docker: DockerPlace) -> None:
+@pytest.mark.parametrize("command", ["docker", "podman"])
+def test_what_a_killed_process_left_is_removed_at_the_next_start(docker: DockerPlace, command: str) -> None:
+    if not shutil.which(command):
+        leave_out(command)
+    options = {"command": command}
     program = f"""
         import asyncio
         from tools.sandboxes.base import SandboxConfig
         from tools.sandboxes.docker import Docker
 
         async def main():
-            made = Docker(SandboxConfig("docker", image="{IMAGE}"))
+            made = Docker(SandboxConfig("docker", image="{IMAGE}", options={options}))
             await made.start()
             print("started", flush=True)
             await made.run("sleep 600", 600)
@@ -183,7 +249,7 @@ def test_what_a_killed_process_left_is_removed_at_the_next_start(docker: DockerP
     async def test(made: Sandbox) -> None:
         assert len(docker.engine.containers()) == 1
 
-    docker.check(test)
+    docker.check(test, options=options)
     assert docker.engine.containers() == []
     assert KEEPER in docker.engine.podman("ps", "--format", "{{.Names}}")
 

@@ -109,7 +109,7 @@ def test_secrets_of_the_host_are_nowhere(monkeypatch: pytest.MonkeyPatch) -> Non
         "echo x >/proc/sys/kernel/hostname",
         "echo x >/proc/sysrq-trigger",
         "cat /proc/sys/kernel/core_pattern >/proc/sys/kernel/core_pattern",
-        "find /proc -maxdepth 1 -type f -writable | grep .",
+        "for f in /proc/*; do [ -f $f ] && [ -w $f ] && exit; done; exit 1",
         "hostname escaped",
         "mount -t tmpfs none /tmp",
         "mount -o remount,rw /",
@@ -148,6 +148,51 @@ def test_the_agent_cannot_be_touched() -> None:
     trace = "import ctypes; print(ctypes.CDLL(None).ptrace(16, 1, 0, 0))"
     result = result_of(f'kill -9 1; kill -STOP 1; kill -TERM 1; {PYTHON} -c "{trace}"; kill -9 -1')
     assert result.stdout.text == "-1\n"
+
+
+@pytest.mark.parametrize("limit", ["rttime=5:5", "nofile=4:4", "data=1:1", "cpu=1:1", "nproc=0:0"])
+def test_the_agent_is_given_no_limits(limit: str, tmp_path: Path) -> None:
+    result = result_of(
+        f"prlimit --pid 1 --{limit} || echo refused; prlimit --pid $$ --{limit}", workdir=tmp_path
+    )
+    assert result.stdout.text.startswith("refused\n")
+
+
+def test_no_program_gets_a_setuid_or_setgid_bit(tmp_path: Path) -> None:
+    program = """
+import os
+for number, make in enumerate((
+    lambda mode: os.chmod("x", mode),
+    lambda mode: os.fchmod(os.open("x", os.O_RDONLY), mode),
+    lambda mode: os.chmod("x", mode, dir_fd=os.open(".", os.O_RDONLY)),
+    lambda mode: os.close(os.open(f"opened {mode}", os.O_CREAT | os.O_WRONLY, mode)),
+    lambda mode: os.close(os.open(".", os.O_TMPFILE | os.O_WRONLY, mode)),
+    lambda mode: os.mknod(f"made {mode}", 0o100000 | mode),
+)):
+    make(0o1755)
+    for mode in (0o4755, 0o2755):
+        try:
+            make(mode)
+        except PermissionError:
+            print("refused")
+os.open("x", os.O_RDONLY, 0o6755)
+"""
+
+    async def test(made: AgentSandbox) -> None:
+        result = await made.run(f"touch x; {PYTHON} -", SECONDS, stdin=program.encode())
+        assert (result.exit_code, result.stdout.text) == (0, "refused\n" * 12), result.stderr.text
+        assert (await made.run("cp /bin/sh y; chmod 6755 y", SECONDS)).exit_code != 0
+
+    in_bubblewrap(test, workdir=tmp_path)
+    assert not [path for path in tmp_path.iterdir() if path.stat().st_mode & 0o6000]
+    assert (tmp_path / "x").stat().st_mode & 0o7777 == 0o1755
+
+
+def test_nobody_reads_what_is_for_root_alone(tmp_path: Path) -> None:
+    result = result_of(
+        "cd /proc; cat keys key-users timer_list vmallocinfo slabinfo kpagecount", workdir=tmp_path
+    )
+    assert result.stdout.text == ""
 
 
 @pytest.mark.parametrize("network", [False, True])
@@ -219,6 +264,25 @@ def test_a_memory_bomb_is_bounded() -> None:
             keep = f'{PYTHON} -c "b = bytearray(10**8); import time; time.sleep(1); print(1)"'
             many = await made.run(f"for i in 1 2 3 4 5 6; do {keep} & done; wait", SECONDS)
             assert many.stdout.text.count("1") <= 2
+
+    in_bubblewrap(test, resources=SMALL)
+
+
+def test_memory_of_no_process_does_not_end_the_sandbox() -> None:
+    fill = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+libc.shmat.restype = ctypes.c_void_p
+kept = libc.shmat(libc.shmget(0, ctypes.c_size_t(150 << 20), 0o1600), None, 0)
+ctypes.memset(ctypes.c_void_p(kept), 1, 150 << 20)
+file = os.memfd_create("x")
+for _ in range(500):
+    os.write(file, bytes(1 << 20))
+"""
+
+    async def test(made: AgentSandbox) -> None:
+        result = await made.run(f"exec {PYTHON} -", SECONDS, stdin=fill.encode())
+        assert "memory_mib" in made.unbounded or result.exit_code == 137
 
     in_bubblewrap(test, resources=SMALL)
 

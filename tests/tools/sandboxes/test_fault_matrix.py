@@ -13,7 +13,7 @@ import pytest
 from tests.tools.sandboxes.engines import wait_until
 from tests.tools.sandboxes.leftovers import rare_sleep, still_running
 from tests.tools.sandboxes.places import DEADLINE, LATE, Place, is_running, timed
-from tools.sandboxes.base import MIB, Sandbox, SandboxGone
+from tools.sandboxes.base import MIB, FileProblem, Sandbox, SandboxGone
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,7 @@ def test_programs_for_a_terminal_end_at_their_deadline_at_the_latest(place: Plac
         "setsid {sleep} & echo started",
         "$(command -v nohup) {sleep} >/dev/null 2>&1 & echo started",
         "(trap '' HUP TERM; setsid setsid {sleep}) & echo started",
+        "(env -i PATH=$PATH setsid sh -c '{sleep}' &) ; echo started",
     ],
 )
 def test_what_runs_on_in_the_background_holds_nothing_up_and_ends_with_the_sandbox(
@@ -99,6 +100,8 @@ def test_what_runs_on_in_the_background_does_not_die_of_its_next_line(place: Pla
         "echo before; (setsid sh -c 'trap \"\" TERM; {sleep}; :' &) ; {sleep}",
         "echo before; env -i PATH=$PATH {sleep}",
         "echo before; {sleep} | cat",
+        "echo before; (env -i PATH=$PATH setsid sh -c '{sleep}' &) ; {sleep}",
+        "echo before; kill -STOP $PPID; {sleep}",
     ],
 )
 def test_at_its_deadline_a_command_and_all_it_started_are_ended(place: Place, command: str) -> None:
@@ -169,6 +172,24 @@ def test_what_the_sandbox_depends_on_goes_away_in_the_middle(place: Place) -> No
 
     place.check(test)
     assert still_running(sleep) == []
+
+
+def test_what_no_command_can_be_is_one_error_of_its_call(place: Place) -> None:
+    async def test(made: Sandbox) -> None:
+        for bad in ({"command": "echo a\0b"}, {"cwd": "\0"}, {"env": {"A": "\0"}}):
+            with pytest.raises(ValueError, match="NUL character"):
+                await made.run(**{"command": "true", "seconds": DEADLINE, **bad})  # type: ignore[arg-type]
+            with pytest.raises(ValueError, match="NUL character"):
+                await made.start_process(**{"command": "true", **bad})  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="half a character"):
+            await made.run("echo \ud800", DEADLINE)
+        with pytest.raises(ValueError, match="'A B' is no name of a variable"):
+            await made.run("true", DEADLINE, env={"A B": "x"})
+        with pytest.raises(FileProblem, match="is no path"):
+            await made.read_bytes("a\ud800")
+        assert (await made.run("echo \udcff | od -An -tx1", DEADLINE)).stdout.text.split() == ["ff", "0a"]
+
+    place.check(test)
 
 
 # Field reports

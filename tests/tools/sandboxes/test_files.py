@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.sandboxes.leftovers import nothing_left
-from tests.tools.sandboxes.places import DEADLINE, Place
+from tests.tools.sandboxes.places import DEADLINE, LocalPlace, Place
 from tools.sandboxes.archives import unpack
 from tools.sandboxes.base import MIB, FileProblem, Sandbox
 
@@ -116,7 +116,8 @@ def test_folders_keep_modes_links_and_empty_folders(place: Place, files: Path) -
     (tree / "secret").write_text("s")
     (tree / "secret").chmod(0o600)
     (tree / "link").symlink_to("run me")
-    (tree / "dangling").symlink_to("/nosuch/place")
+    (tree / "dangling").symlink_to("nosuch")
+    (tree / "sub" / "up").symlink_to("../secret")
     (tree / "new\nline").write_text("n")
 
     async def test(made: Sandbox) -> None:
@@ -168,11 +169,12 @@ def test_what_cannot_be_read_or_written_says_why(place: Place, files: Path) -> N
 
 def test_links_and_dots_mean_what_they_mean_inside(place: Place, files: Path) -> None:
     async def test(made: Sandbox) -> None:
-        await made.run("mkdir -p a/b; echo inside >a/f; ln -s a/b link; ln -s /proc/version away", DEADLINE)
+        await made.run("mkdir -p a/b; echo inside >a/f; ln -s a/b link", DEADLINE)
+        await made.run("ln -s /proc/version away; ln -s ../../x a/up; ln -s link/../../x a/b/by", DEADLINE)
         assert await made.read_bytes("a/b/../f") == b"inside\n"
         assert await made.read_bytes("link/../f") == b"inside\n"
         await made.download(".", files / "all")
-        assert os.readlink(files / "all" / "away") == "/proc/version"
+        assert set(_listing(files / "all")) == {"a", "a/b", "a/f", "link"}
 
     place.check(test)
 
@@ -190,6 +192,95 @@ def test_a_download_never_leaves_half_of_itself(place: Place, files: Path) -> No
         assert [path.name for path in files.iterdir()] == ["back"]
 
     place.check(test)
+
+
+def test_a_download_has_a_limit(place: Place, files: Path) -> None:
+    async def test(made: Sandbox) -> None:
+        await made.run("head -c 1000 /dev/zero >f; mkdir d; for i in 1 2 3; do echo >d/$i; done", DEADLINE)
+        await made.run("dd if=/dev/zero of=sparse bs=1 count=1 seek=50000000", DEADLINE)
+        await made.download("f", files / "f", 1000)
+        for name, limit in (("f", 999), ("d", 4 * 4096), ("sparse", MIB)):
+            with pytest.raises(FileProblem, match=f"more than {limit} bytes") as problem:
+                await made.download(name, files / "x", limit)
+            assert problem.value.kind == "too_large"
+        await made.download("d", files / "d", 4 * 4096 + 3)
+
+    place.check(test)
+    assert sorted(path.name for path in files.iterdir()) == ["d", "f"]
+
+
+def test_what_stands_in_the_way_or_may_not_be_written_leaves_nothing_beside_the_target(
+    place: Place, files: Path
+) -> None:
+    (files / "full").mkdir()
+    (files / "full" / "f").write_text("mine")
+    (files / "empty").mkdir()
+
+    async def test(made: Sandbox) -> None:
+        await made.run("mkdir -p d/e; echo x >d/e/f; chmod 500 d/e d", DEADLINE)
+        with pytest.raises(FileExistsError, match="full is there, and not empty"):
+            await made.download("d", files / "full")
+        await made.download("d", files / "empty")
+
+    place.check(test)
+    assert sorted(path.name for path in files.iterdir()) == ["empty", "full"]
+    assert [(files / "empty" / name).stat().st_mode & 0o777 for name in (".", "e")] == [0o500, 0o500]
+    assert (files / "empty/e/f").read_text() == "x\n"
+
+
+def _member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", data: bytes = b"") -> bytes:
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.linkname, entry.size = kind, link, len(data)
+    return entry.tobuf(tarfile.GNU_FORMAT) + data + bytes(-len(data) % 512)
+
+
+def _changed(header: bytes, at: int, data: bytes) -> bytes:
+    """A header with other bytes somewhere, and the sum that goes with them."""
+    header = header[:at] + data + header[at + len(data) :]
+    header = header[:148] + b" " * 8 + header[156:]
+    return header[:148] + b"%06o\0 " % sum(header) + header[156:]
+
+
+SPARSE = _changed(_changed(_member("f", tarfile.GNUTYPE_SPARSE), 483, b"%011o\0" % (2 << 30)), 386, b"0" * 24)
+TOP = _member("./", tarfile.DIRTYPE)
+BROKEN = {
+    "empty": b"",
+    "no entry": bytes(1024),
+    "not a tar": b"x" * 3000,
+    "a link for a file": _member("f", tarfile.SYMTYPE, "/etc/passwd"),
+    "a hard link for a file": _member("f", tarfile.LNKTYPE, "/etc/passwd"),
+    "a pipe for a file": _member("f", tarfile.FIFOTYPE),
+    "two files for one": _member("f", data=b"1") + _member("g", data=b"2"),
+    "a link beside a file": _member("f", data=b"1") + _member("g", tarfile.SYMTYPE, "/etc/passwd"),
+    "2 GiB of holes": SPARSE,
+    "2 GiB of holes in a folder": TOP + SPARSE,
+    "a size below nothing": _changed(_member("f"), 124, b"\xff" * 12),
+    "a very deep folder": TOP + _member("a/" * 1990 + "x", tarfile.DIRTYPE),
+    "a very long name": TOP + _member("a" * 300),
+    "a name of 1 MiB": TOP + _member("a" * MIB),
+    "names upon names": TOP + 2000 * _member("././@LongLink", tarfile.GNUTYPE_LONGNAME, data=b"x\0"),
+    "a file that is a folder": TOP + _member("a", data=b"x") + _member("a/b"),
+    "a folder that is a file": TOP + _member("a/b") + _member("a", data=b"x"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_whatever_comes_from_inside_is_a_file_or_one_error(tmp_path: Path, files: Path, name: str) -> None:
+    (tmp_path / "archive").write_bytes(BROKEN[name] + bytes(1024 if name != "empty" else 0))
+    (tmp_path / "bin").mkdir()
+    tar = tmp_path / "bin" / "tar"
+    tar.write_text(f"#!/bin/sh\nexec cat {tmp_path}/archive\n")
+    tar.chmod(0o755)
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
+
+    async def test(made: Sandbox) -> None:
+        await made.write_bytes("f", b"x")
+        with pytest.raises(FileProblem, match=r"^f: ") as problem:
+            await made.download("f", files / "f")
+        assert ".rl-cli" not in problem.value.message
+
+    LocalPlace("local").check(test, env={"PATH": path})
+    assert list(files.iterdir()) == []
 
 
 HOSTILE: dict[str, list[tuple[str, bytes | None, str | None]]] = {
@@ -216,21 +307,21 @@ def test_an_archive_from_inside_writes_nothing_outside(files: Path, name: str) -
             tar.addfile(entry, BytesIO(data or b""))
     spool.seek(0)
     with pytest.raises(ValueError, match=r"leads out|two entries|hard link"):
-        unpack(spool, files / "in" / "target")
-    assert [path.name for path in files.iterdir()] in ([], ["in"])
+        unpack(spool, files / "target", MIB)
+    assert [path.name for path in files.iterdir()] in ([], ["target"])
     assert not Path("/tmp/evil").exists()
 
 
 def test_an_archive_from_inside_brings_no_devices_and_no_setuid(files: Path) -> None:
     spool = BytesIO()
     with tarfile.open(fileobj=spool, mode="w") as tar:
-        for path, kind in (("d", tarfile.DIRTYPE), ("d/null", tarfile.CHRTYPE), ("d/f", tarfile.REGTYPE)):
+        for path, kind in ((".", tarfile.DIRTYPE), ("d/null", tarfile.CHRTYPE), ("d/f", tarfile.REGTYPE)):
             entry = tarfile.TarInfo(path)
             entry.type, entry.mode = kind, 0o6755
             tar.addfile(entry)
     spool.seek(0)
     with nothing_left():
-        unpack(spool, files / "target")
+        unpack(spool, files / "target", MIB)
     assert [path.name for path in (files / "target" / "d").iterdir()] == ["f"]
     assert (files / "target" / "d" / "f").stat().st_mode & 0o7777 == 0o755
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -176,6 +177,8 @@ def test_what_a_child_in_the_background_writes_never_blocks_it(kind: str) -> Non
         "sh -c '{} & kill -STOP $$'",
         "env -i setsid {} & {}",
         "while :; do {} & sleep 0.005; done",
+        "exec prlimit --rttime=100 {}",
+        "(setsid prlimit --rttime=77:78 {} &); {}",
     ],
 )
 def test_at_the_deadline_the_whole_tree_is_ended_and_what_it_said_comes_back(kind: str, command: str) -> None:
@@ -191,14 +194,16 @@ def test_at_the_deadline_the_whole_tree_is_ended_and_what_it_said_comes_back(kin
 
 
 def test_a_deadline_spares_what_earlier_commands_left_in_the_background(kind: str) -> None:
-    sleep = rare_sleep()
+    sleep, below_another = rare_sleep(), rare_sleep()
 
     async def test(made: AgentSandbox) -> None:
-        await made.run(f"setsid {sleep} &", DEADLINE)
+        await made.run(
+            f"setsid {sleep} & setsid sh -c 'prlimit --rttime=77 {below_another} & wait' &", DEADLINE
+        )
+        assert comes_to_run(below_another)
         await timed(made, "sleep 60", 0.3)
-        assert (
-            await made.run("kill $(pgrep -f '[s]leep 600') && echo there", DEADLINE)
-        ).stdout.text == "there\n"
+        assert comes_to_run(sleep)
+        assert comes_to_run(below_another)
 
     check(kind, test)
 
@@ -288,6 +293,62 @@ def test_secrets_of_the_host_are_not_in_the_environment(kind: str, monkeypatch: 
     check(kind, test)
 
 
+def test_however_many_pipes_are_held_open_commands_run() -> None:
+    async def test(made: AgentSandbox) -> None:
+        for _ in range(90):
+            assert (await timed(made, "sleep 600 &")).exit_code == 0
+        await timed(made, "sleep 600", 0.1)
+
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (160, before[1]))
+    try:
+        check("local", test)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize(
+    ("command", "more"),
+    [
+        ("echo a\0b", {}),
+        ("echo \ud800", {}),
+        ("echo", {"cwd": "a\0b"}),
+        ("echo", {"cwd": "\ud800"}),
+        ("echo", {"env": {"A": "\0"}}),
+        ("echo", {"env": {"A": "\ud800"}}),
+        ("echo", {"env": {"A=B": ""}}),
+        ("echo", {"env": {"": ""}}),
+    ],
+)
+def test_what_can_be_no_command_fails_alone(kind: str, command: str, more: dict[str, Any]) -> None:
+    async def test(made: AgentSandbox) -> None:
+        with pytest.raises(ValueError, match=r"NUL|half a character|no name"):
+            await made.run(command, 60, **more)
+        assert (await made.run("echo hi", 60)).stdout.text == "hi\n"
+
+    check(kind, test)
+
+
+def test_what_the_kernel_does_not_take_fails_alone(kind: str) -> None:
+    async def test(made: AgentSandbox) -> None:
+        result = await timed(made, "echo", env={"A": "x" * 300_000})
+        assert result.exit_code == 126
+        assert result.stderr.text.startswith("sh: ")
+
+    check(kind, test)
+
+
+def test_signals_are_nothing_to_the_agent_and_all_there_for_commands(kind: str) -> None:
+    async def test(made: AgentSandbox) -> None:
+        every = "HUP INT QUIT ABRT USR1 USR2 PIPE ALRM TERM CHLD TSTP XCPU XFSZ IO RTMIN"
+        result = await timed(
+            made, f"for s in {every}; do kill -$s $PPID; done; sleep 0.1; kill -INT $$; echo"
+        )
+        assert result.exit_code == 130
+
+    check(kind, test)
+
+
 def test_what_reads_slowly_or_not_at_all_is_given_its_input(kind: str) -> None:
     async def test(made: AgentSandbox) -> None:
         data = os.urandom(5_000_000)
@@ -329,10 +390,9 @@ def test_the_agent_killed_is_said_once_and_later_calls_fail_at_once(kind: str) -
     async def test(made: AgentSandbox) -> None:
         running = asyncio.create_task(made.run(f"touch begun; setsid {sleep} & {sleep}", 600))
         await made.run("until [ -e begun ]; do sleep 0.01; done", DEADLINE)
-        agents = [
-            p for p in psutil.Process().children(True) if p.cmdline()[-1:] and "agent.py" in p.cmdline()[-1]
-        ]
-        os.kill(agents[-1].pid, signal.SIGKILL)
+        below = [p.as_dict(["pid", "cmdline"]) for p in psutil.Process().children(True)]
+        agents = [p["pid"] for p in below if p["cmdline"] and "agent.py" in p["cmdline"][-1]]
+        os.kill(agents[-1], signal.SIGKILL)
         with pytest.raises(SandboxGone, match=f"the {kind} sandbox is gone"):
             await asyncio.wait_for(running, 10)
         assert not await made.alive()

@@ -8,14 +8,16 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.tools.sandboxes.engines import Sshd, wait_until
-from tests.tools.sandboxes.leftovers import rare_sleep, still_running
-from tests.tools.sandboxes.places import DEADLINE, SshPlace, is_running
-from tools.sandboxes.base import Sandbox, SandboxError
+from tests.tools.sandboxes.leftovers import comes_to_run, rare_sleep, still_running
+from tests.tools.sandboxes.places import DEADLINE, LATE, SshPlace, is_running
+from tools.sandboxes.base import Sandbox, SandboxError, SandboxGone
 from tools.sandboxes.ssh import Ssh
 
 
@@ -126,3 +128,46 @@ def test_a_killed_process_leaves_nothing_on_the_other_side(ssh: SshPlace) -> Non
     child.wait()
     ssh.see_nothing_left()
     assert still_running(sleep) == []
+
+
+def test_a_command_that_removes_its_own_folders_only_fails_itself(ssh: SshPlace) -> None:
+    async def test(made: Sandbox) -> None:
+        await made.run('rm -rf "${TMPDIR%/*}"', DEADLINE)
+        assert (await made.run("true", DEADLINE)).exit_code not in (0, None)
+        assert (await made.run("echo hi", DEADLINE, cwd="/")).stdout.text == "hi\n"
+
+    ssh.check(test)
+
+
+def test_a_start_that_is_cancelled_leaves_nothing_on_either_side(ssh: SshPlace) -> None:
+    async def cancelled(seconds: float) -> None:
+        made = ssh.make()
+        starting = asyncio.create_task(made.start())
+        await asyncio.sleep(seconds)
+        starting.cancel()
+        with suppress(asyncio.CancelledError):
+            await starting
+        await made.stop()
+
+    async def test(made: Sandbox) -> None:
+        for first in (0, 0.05, 0.1):
+            await asyncio.gather(*(cancelled(first + number * 0.15) for number in range(4)))
+
+    ssh.check(test)
+
+
+def test_what_a_command_has_stopped_or_hidden_holds_up_no_end_and_outlives_none(ssh: SshPlace) -> None:
+    sleep = rare_sleep()
+
+    async def test(made: Sandbox) -> None:
+        await made.run(f"(env -i PATH=$PATH setsid sh -c '{sleep}' &); (sleep 9; touch x) &", DEADLINE)
+        stopped = asyncio.create_task(made.run(f"kill -STOP $PPID; {sleep}9", 600))
+        await asyncio.to_thread(comes_to_run, f"{sleep}9")
+        began = time.monotonic()
+        await made.stop()
+        assert time.monotonic() - began < LATE + 1
+        with suppress(SandboxGone):
+            await stopped
+
+    ssh.check(test)
+    assert still_running(sleep) == still_running(f"{sleep}9") == []
