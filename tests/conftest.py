@@ -40,17 +40,36 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What trains comes first, in two groups: no more workers than that load torch, and the others wait less.
 
-    Tests that share a fixture of their module stay together too, so that it is made once.
+    Tests that share a fixture of their module stay together too, so that it is made once; and so do those
+    that need the container engine, and those that need the sshd.
     """
-    items.sort(key=lambda item: (item.get_closest_marker("train") is None, "e2e" not in item.path.parts))
+    items.sort(
+        key=lambda item: (
+            item.get_closest_marker("train") is None,
+            _server(item) is None,
+            "e2e" not in item.path.parts,
+        )
+    )
     trains = {item.path: None for item in items if item.get_closest_marker("train")}
     group = {path: f"train-{number % 2}" for number, path in enumerate(trains)}
     for item in items:
         known = item._fixtureinfo.name2fixturedefs.values() if isinstance(item, pytest.Function) else ()
         if item.path in group:
             item.add_marker(pytest.mark.xdist_group(group[item.path]))
+        elif server := _server(item):
+            item.add_marker(pytest.mark.xdist_group(server))
         elif any(fixture.scope == "module" for fixtures in known for fixture in fixtures):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+def _server(item: pytest.Item) -> str | None:
+    """What a test of sandboxes needs that takes long to start, and that one worker starts once."""
+    if not isinstance(item, pytest.Function):
+        return None
+    place = item.callspec.params.get("place") if hasattr(item, "callspec") else None
+    if place == "docker" or "podman" in item.fixturenames:
+        return "podman"
+    return "sshd" if place == "ssh" or "sshd" in item.fixturenames else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.kills import LAST_WORDS, killed_and_resumed, script_in, talk_until
 
-KILLS = 6
+KILLS = 4
 
 
 @pytest.fixture(scope="module")

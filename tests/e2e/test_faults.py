@@ -196,7 +196,24 @@ def runs(home: Path) -> Iterator[Path]:
     end_all(home)
 
 
-@pytest.mark.parametrize("name", ROWS)
+FULL_SIZE = {
+    "taken over, loading",
+    "lost and stopped, deaf",
+    "stopped in sft",
+    "stopped in evaluation",
+    "trainer segfault",
+    "deleted, with W&B",
+    "clock set forward, live",
+    "clock set back, live, trainer killed",
+    "clock set forward, killed, resumed",
+    "clock set back, quiet, taken over",
+}
+"""Rows that combine what others show."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.soak] * (name in FULL_SIZE)) for name in ROWS]
+)
 def test_a_run_comes_to_the_right_end_whatever_happens(
     runs: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

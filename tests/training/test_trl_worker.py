@@ -24,6 +24,7 @@ def kinds(run: RunDir, kind: str) -> list[dict[str, Any]]:
     return [event for event in run.events() if event["kind"] == kind]
 
 
+@pytest.mark.soak
 def test_two_runs_at_once_train_one_warm_start_and_do_not_disturb_each_other(home: Path):
     runs = [make_run(home) for _ in range(2)]
     with ThreadPoolExecutor(2) as pool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import fcntl
 import json
 import os
 import resource
@@ -40,6 +41,8 @@ FIRST_MARK, GAP_BYTES = 1 << 62, 4
 FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
 CAUGHT = signal.valid_signals() - FAULTS - {signal.SIGKILL, signal.SIGSTOP}
 """Commands may send them to us, whose user they are. Caught, not ignored: a new program has them as ever."""
+HIGH = 32
+"""Descriptors of control groups are at least this: none of those that a command is given."""
 CANNOT_RUN = 126
 """Exit code of a command whose shell could not be started."""
 CANNOT_ENTER = 2
@@ -231,43 +234,26 @@ def end_all(find: Callable[[], list[int]]) -> None:
 
 
 def start_shell(mark: int, request: dict[str, Any], pipes: list[int], groups: list[int]) -> int:
-    """Starts the shell of a command; returns its pid.
+    """Starts the shell of a command, which enters its control groups first; returns its pid.
 
     Raises:
-        OSError: There are as many processes as there may be.
+        OSError, ValueError: There are as many processes as there may be, or the kernel does not take this.
     """
-    resource.setrlimit(resource.RLIMIT_RTTIME, (mark, mark))  # ours, since a child must never be without it
-    pid = os.fork()
-    if pid == 0:
-        try:
-            become_shell(request, pipes, groups)
-        except (OSError, ValueError) as error:  # no shell, or what the kernel does not take as a command
-            complain(pipes[2], str(error))
-        finally:
-            os._exit(CANNOT_RUN)
-    return pid
-
-
-def become_shell(request: dict[str, Any], pipes: list[int], groups: list[int]) -> None:
-    for group in groups:
-        os.write(group, b"0")
-    os.setsid()
-    for place, pipe in enumerate(pipes):
-        os.dup2(pipe, place)
-    try:
-        os.chdir(request["cwd"])
-    except (OSError, ValueError) as error:
-        complain(2, f"cd: can't cd to {request['cwd']}: {getattr(error, 'strerror', error)}")
-        os._exit(CANNOT_ENTER)
-    command = os.fsencode(request["command"])
-    if len(command) <= ARGUMENT_LIMIT:
-        arguments = [b"sh", b"-c", command]
-    else:
-        script = os.memfd_create("command", 0)
+    places = range(3, 3 + len(groups))
+    enter = "".join(f"echo 0 >&{place} 2>/dev/null; exec {place}>&-; " for place in places)
+    command = os.fsencode(enter + request["command"])
+    actions = [(os.POSIX_SPAWN_DUP2, pipe, place) for place, pipe in enumerate(pipes)]
+    arguments = [b"sh", b"-c", command]
+    if len(command) > ARGUMENT_LIMIT:
+        script, place = os.memfd_create("command"), 3 + len(groups)
         with open(script, "wb", closefd=False) as file:
             file.write(command)
-        arguments = [b"sh", b"/proc/self/fd/%d" % script]
-    os.execve("/bin/sh", arguments, request["env"])
+        arguments = [b"sh", b"/proc/self/fd/%d" % place]
+        actions.append((os.POSIX_SPAWN_DUP2, script, place))
+        pipes.append(script)  # closed with them
+    actions += [(os.POSIX_SPAWN_DUP2, group, place) for group, place in zip(groups, places)]  # noqa: B905
+    resource.setrlimit(resource.RLIMIT_RTTIME, (mark, mark))  # ours, since a child must never be without it
+    return os.posix_spawn("/bin/sh", arguments, request["env"], file_actions=actions, setsid=True)
 
 
 def complain(pipe: int, text: str) -> None:
@@ -324,7 +310,9 @@ class Agent:
             descriptors += struct.unpack(f"{len(packed) // 4}i", packed)
         what, id, _ = HEAD.unpack_from(data)
         if what == SETUP:
-            self.groups = descriptors[1:]
+            self.groups = [fcntl.fcntl(group, fcntl.F_DUPFD_CLOEXEC, HIGH) for group in descriptors[1:]]
+            for group in descriptors[1:]:
+                os.close(group)
             try:
                 set_up(read_body(descriptors[0]))
             except (OSError, ValueError) as error:
@@ -347,10 +335,17 @@ class Agent:
         self.mark -= 1 + int.from_bytes(os.urandom(GAP_BYTES))
         self.marks[id] = self.mark
         try:
-            self.commands[start_shell(self.mark, request, pipes, self.groups)] = id
-        except OSError as error:
-            complain(pipes[2], str(error.strerror))
-            self.send(ENDED, id, CANNOT_RUN)
+            os.chdir(request["cwd"])
+        except (OSError, ValueError) as error:
+            complain(pipes[2], f"cd: can't cd to {request['cwd']}: {getattr(error, 'strerror', error)}")
+            self.send(ENDED, id, CANNOT_ENTER)
+        else:
+            try:
+                self.commands[start_shell(self.mark, request, pipes, self.groups)] = id
+            except (OSError, ValueError) as error:
+                complain(pipes[2], str(getattr(error, "strerror", error)))
+                self.send(ENDED, id, CANNOT_RUN)
+            os.chdir("/")
         for pipe in pipes:
             os.close(pipe)
 

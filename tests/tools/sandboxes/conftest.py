@@ -13,13 +13,13 @@ from tests.tools.sandboxes.places import DockerPlace, LocalPlace, Place, SshPlac
 from tools.sandboxes.kinds import usable
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[engines.Sshd]:
     with engines.sshd(tmp_path_factory.mktemp("sshd")) as server:
         yield server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[engines.Podman]:
     with engines.podman(tmp_path_factory.mktemp("podman")) as engine:
         yield engine

@@ -214,7 +214,7 @@ class ModalSandbox:
         self.ended = True
         end_all(self._tmp_path)
         for process in self._running:
-            await process.communicate()
+            await process.wait()
 
 
 @pytest.fixture
