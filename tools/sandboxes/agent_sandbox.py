@@ -6,7 +6,6 @@ import asyncio
 import os
 import resource
 import sys
-import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
@@ -18,18 +17,15 @@ from tools.sandboxes.background import BackgroundProcesses
 from tools.sandboxes.base import (
     BASE_ENVIRONMENT,
     MIB,
-    OUTPUT_LIMIT,
-    CommandResult,
     SandboxConfig,
     SandboxError,
     SandboxGone,
     check_command,
 )
-from tools.sandboxes.capture import Capture
 from tools.sandboxes.files import Files
 from tools.sandboxes.limits import ControlGroup
 from tools.sandboxes.pipes import PipeReader, write_all
-from tools.sandboxes.streaming import NO_VARIABLES, STDERR_KEPT
+from tools.sandboxes.streaming import Sink
 from tools.sandboxes.turns import turns
 
 ENDING_SECONDS = 1.5
@@ -130,50 +126,16 @@ class AgentSandbox(Files, BackgroundProcesses):
     async def alive(self) -> bool:
         return bool(self._env) and self._link is not None and self._link.gone is None
 
-    async def run(
-        self,
-        command: str,
-        seconds: float,
-        *,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        stdin: bytes | None = None,
-        output_limit: int = OUTPUT_LIMIT,
-    ) -> CommandResult:
-        stdout, stderr = Capture(output_limit), Capture(output_limit)
-        began = time.monotonic()
-        exit_code = await self._execute(command, cwd, env or {}, stdin, (stdout.feed, stderr.feed), seconds)
-        took = time.monotonic() - began
-        return CommandResult(exit_code, stdout.output(), stderr.output(), took, timed_out=exit_code is None)
-
-    async def _stream(
-        self,
-        script: str,
-        *,
-        env: Mapping[str, str] = NO_VARIABLES,
-        stdin: AsyncIterator[bytes] | bytes | None = None,
-        on_stdout: Callable[[bytes], None] | None = None,
-        seconds: float = 600,
-    ) -> tuple[int, bytes, bytes]:
-        whole, errors = bytearray(), Capture(2 * STDERR_KEPT)
-        sinks = (on_stdout or whole.extend, errors.feed)
-        exit_code = await self._execute(script, None, env, stdin, sinks, seconds)
-        if exit_code is None:
-            raise TimeoutError(
-                f"a script in the {self.kind} sandbox was not over after {seconds:.4g} seconds"
-            )
-        return exit_code, bytes(whole), errors.output().data[-STDERR_KEPT:]
-
     async def _execute(
         self,
         command: str,
+        seconds: float,
+        *,
         cwd: str | None,
         env: Mapping[str, str],
         stdin: AsyncIterator[bytes] | bytes | None,
-        sinks: tuple[Callable[[bytes], None], Callable[[bytes], None]],
-        seconds: float,
+        sinks: tuple[Sink, Sink],
     ) -> int | None:
-        """Runs a command; None: it was not over in time, and has been ended."""
         check_command(command, cwd, env)
         link = self._link
         if link is not None and link.gone is not None:

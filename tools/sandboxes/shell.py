@@ -6,23 +6,20 @@ import asyncio
 import secrets
 import time
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any, ClassVar, NoReturn
 
 from tools.sandboxes.background import BackgroundProcesses
 from tools.sandboxes.base import (
     BASE_ENVIRONMENT,
-    OUTPUT_LIMIT,
-    CommandResult,
     SandboxConfig,
     SandboxError,
     SandboxGone,
     check_command,
 )
-from tools.sandboxes.capture import Capture
 from tools.sandboxes.conversation import Conversation
 from tools.sandboxes.files import Files
-from tools.sandboxes.streaming import NO_VARIABLES, STDERR_KEPT
+from tools.sandboxes.streaming import Sink
 from tools.sandboxes.transport import Transport
 from tools.sandboxes.trees import kill_script
 from tools.sandboxes.wrapper import COMMAND_VARIABLE, WRAPPER_VARIABLE, wrapped
@@ -32,8 +29,6 @@ KILL_WAIT = 1.5
 PROBE_SECONDS = 5.0
 CLEANUP_SECONDS = 20.0
 SIGKILL_CODE = 137
-
-Sink = Callable[[bytes], None]
 
 
 class ShellSandbox(Files, BackgroundProcesses):
@@ -114,46 +109,6 @@ class ShellSandbox(Files, BackgroundProcesses):
     async def alive(self) -> bool:
         return self._gone is None and await self._unreachable() is None
 
-    async def run(
-        self,
-        command: str,
-        seconds: float,
-        *,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        stdin: bytes | None = None,
-        output_limit: int = OUTPUT_LIMIT,
-    ) -> CommandResult:
-        out, err = Capture(output_limit), Capture(output_limit)
-        began = time.monotonic()
-        code = await self._execute(
-            command, seconds, cwd=cwd, env=env or {}, stdin=stdin, sinks=(out.feed, err.feed)
-        )
-        took = time.monotonic() - began
-        return CommandResult(code, out.output(), err.output(), took, timed_out=code is None)
-
-    async def _stream(
-        self,
-        script: str,
-        *,
-        env: Mapping[str, str] = NO_VARIABLES,
-        stdin: AsyncIterator[bytes] | bytes | None = None,
-        on_stdout: Callable[[bytes], None] | None = None,
-        seconds: float = 600,
-        cwd: str | None = None,
-    ) -> tuple[int, bytes, bytes]:
-        out, err = bytearray(), bytearray()
-
-        def keep_end(data: bytes) -> None:
-            err.extend(data)
-            del err[:-STDERR_KEPT]
-
-        sinks = (on_stdout or out.extend, keep_end)
-        code = await self._execute(script, seconds, cwd=cwd, env=env, stdin=stdin, sinks=sinks)
-        if code is None:
-            raise TimeoutError(f"{self.kind}: not done after {seconds:g} s")
-        return code, bytes(out), bytes(err)
-
     async def _execute(
         self,
         command: str,
@@ -164,7 +119,6 @@ class ShellSandbox(Files, BackgroundProcesses):
         stdin: AsyncIterator[bytes] | bytes | None,
         sinks: tuple[Sink, Sink],
     ) -> int | None:
-        """Runs a command; None: it was not over at its deadline, and has been ended."""
         self._check()
         id, mark = f"{self._id}.{secrets.token_hex(8)}", secrets.token_hex(16)
         where = self.workdir if cwd is None else cwd if cwd.startswith("/") else f"{self.workdir}/{cwd}"
