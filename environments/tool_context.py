@@ -164,14 +164,13 @@ class ToolContext:
 
             async with ctx.fresh(["solution.py"]) as clean:
                 await clean.upload(TESTS, "test_solution.py")
-                verdict = await clean.terminal("python -m pytest -q")
+                verdict = await clean.terminal("python3 -m unittest")
 
         Raises:
-            ToolError: The sandbox failed ("sandbox"), or a file could not be copied.
+            ToolError: The sandbox failed ("sandbox"), or a copy could not be put into the other one.
         """
-        config = (
-            replace(self.config, workdir=None) if self.config else None
-        )  # not the folder that is in doubt
+        # Not in the folder that is in doubt.
+        config = replace(self.config, workdir=None) if self.config else None
         clean = ToolContext(f"{self.task_id}/fresh", self.judge_policy, config)
         try:
             with tempfile.TemporaryDirectory(prefix="rl-cli-fresh-") as folder:
