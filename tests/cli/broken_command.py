@@ -23,7 +23,8 @@ def broken(
         raise ModuleNotFoundError("No module named 'torch.nn'", name="torch.nn")
     if wait:
         print("waiting", flush=True)
-        time.sleep(60)
+        for _ in range(600):  # a signal just before a sleep is seen after it
+            time.sleep(0.1)
     if said:
         print("this much was said")
     raise KeyError("x")
