@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from rl_cli.core.messages import Message
 
@@ -30,6 +30,8 @@ class Sampling:
     """New tokens per completion."""
     top_p: float | None = None
     seed: int | None = None
+    reasoning_effort: str | None = None
+    """How long to think, in the endpoint's own words: low, medium, high, ..."""
 
 
 @dataclass
@@ -107,6 +109,9 @@ class Retrying:
     reason: str
     """One line without secrets."""
     wait_seconds: float
+    pause: float | None = None
+    """Seconds in which the endpoint wants no other request either, 0 where it names no time; None: it is no
+    matter of how many there are."""
 
 
 Delta = TextDelta | ReasoningDelta | Retrying
@@ -181,6 +186,15 @@ class Policy(Protocol):
         ...
 
 
+@runtime_checkable
+class SharesConnections(Protocol):
+    """A policy whose sessions can use one client, where there are many of them."""
+
+    def sharing(self) -> AbstractAsyncContextManager[None]:
+        """Sessions that are opened meanwhile share a client and its connections; it is closed at the end."""
+        ...
+
+
 class PolicyError(Exception):
     """The policy could not answer (endpoint down, engine dead). An infrastructure failure, never reward 0.
 
@@ -194,6 +208,10 @@ class ContextOverflow(PolicyError):
 
 class BudgetExhausted(PolicyError):
     """The meter refused: answering may cost more than is left."""
+
+
+class Throttled(PolicyError):
+    """The endpoint takes no more requests for now."""
 
 
 class DeadlineReached(PolicyError):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rl_cli.agent.workspace import Workspace
     from tools.dispatcher import ApprovalRequest, Verdict
 
-TOOLSETS = ("rl", "wandb")
+TOOLSETS = ("rl", "wandb", "data")
 """Those of every conversation; a workspace adds its own."""
 START = "rl_start_training"
 MAX_TURNS = 200

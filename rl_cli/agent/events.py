@@ -17,7 +17,7 @@ LONGEST = 1e9
 """Seconds of a call that can be believed."""
 NAMELESS = "call"
 """The id of a call that has none."""
-STATE = {"run_id": str, "inference_test": str, "base_url": str, "seed": int, "draft": dict}
+STATE = {"run_id": str, "batch": str, "inference_test": str, "base_url": str, "seed": int, "draft": dict}
 """Keys of the state whose values somebody relies on."""
 
 

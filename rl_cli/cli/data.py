@@ -1,4 +1,4 @@
-"""`rl-cli data convert|distributions`: conversations to training data; what items are offered."""
+"""`rl-cli data`: conversations made, converted, cleaned, shown and exported as training data."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from typing import Annotated, Any
 import typer
 
 from rl_cli.cli.app import group
+from rl_cli.cli.data_compress import compress
+from rl_cli.cli.data_dedupe import dedupe_command
+from rl_cli.cli.data_export import export_command
+from rl_cli.cli.data_generate import generate, resume
+from rl_cli.cli.data_merge import merge
+from rl_cli.cli.data_redact import redact_command
+from rl_cli.cli.data_sessions import export_sessions_command
+from rl_cli.cli.data_show import show_command
+from rl_cli.cli.data_stats import stats
 from rl_cli.cli.distributions import distributions
 from rl_cli.cli.jsonl import convert_lines
 from rl_cli.cli.output import say
@@ -20,7 +29,17 @@ CONVERSATIONS = ("conversations", "system_messages", "tool_stats", "reasoning", 
 """The fields of a line in each of the two forms; others stand beside them."""
 
 app = group("Make training data, and convert conversations to it and back.")
+app.command("export")(export_command)
+app.command("redact")(redact_command)
+app.command("dedupe")(dedupe_command)
+app.command("show")(show_command)
+app.command("export-sessions")(export_sessions_command)
 app.command("distributions")(distributions)
+app.command("compress")(compress)
+app.command("generate")(generate)
+app.command("resume")(resume)
+app.command("merge")(merge)
+app.command("stats")(stats)
 
 
 @app.command("convert")

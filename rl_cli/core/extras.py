@@ -9,9 +9,11 @@ from rl_cli.core.errors import BadUsage
 
 EXTRAS: dict[str, tuple[str, ...]] = {
     "train": ("torch", "transformers", "trl", "datasets", "peft", "accelerate"),
+    "data": ("pyarrow", "pandas", "datasets", "datasketch"),
     "math": ("math_verify",),
     "web": ("trafilatura", "lxml_html_clean"),
     "browser": ("playwright",),
+    "tokens": ("tokenizers", "tiktoken"),
     "modal": ("modal",),
     "daytona": ("daytona",),
 }

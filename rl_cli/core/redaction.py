@@ -25,6 +25,7 @@ __all__ = [
     "MASK",
     "StreamRedactor",
     "forget",
+    "free_name",
     "redact",
     "redact_stream",
     "redact_text",
@@ -177,11 +178,11 @@ def _fields(value: dict[Any, Any]) -> dict[Any, Any]:
         if content is held and type(held) not in _HARMLESS:
             content = redact(held)
         same = same and name is key and content is held
-        fields[_free(name, fields) if name is not key else key] = content
+        fields[free_name(name, fields) if name is not key else key] = content
     return value if same else fields
 
 
-def _free(name: str, taken: Mapping[Any, Any]) -> str:
+def free_name(name: str, taken: Mapping[Any, Any]) -> str:
     """Two keys that were masked stay two."""
     if name not in taken:
         return name

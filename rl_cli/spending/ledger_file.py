@@ -125,6 +125,8 @@ def _check(db: sqlite3.Connection, path: Path, write: bool) -> None:
             db.execute(statement)
         db.execute(f"PRAGMA application_id = {APPLICATION}")
         db.execute(f"PRAGMA user_version = {VERSION}")
+        db.execute("COMMIT")  # the tables stay where what follows is refused
+        db.execute("BEGIN IMMEDIATE")
 
 
 def _explain(error: sqlite3.Error, path: Path) -> RlCliError:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from environments.policies.base import BudgetExhausted, PolicyError, Usage
 from rl_cli.core.errors import RlCliError
@@ -66,7 +66,7 @@ class SessionMeter:
         base_url: str | None = None,
         on_warning: Callable[[str], None] | None = None,
         run_id: str | None = None,
-    ) -> SessionMeter:
+    ) -> Self:
         """The meter that the settings ask for.
 
         Args:
@@ -88,14 +88,23 @@ class SessionMeter:
             BudgetExhausted: A budget does not allow it, or there is one in dollars and no price.
             PolicyError: The ledger cannot be written; nothing may be spent then.
         """
+        entry = self.request_entry(model, input_tokens, max_output_tokens)
+        self._write(entry, self.bounds())
+        return RequestReservation(self, entry)
+
+    def request_entry(self, model: str, input_tokens: int, max_output_tokens: int) -> Entry:
+        """A request as the ledger takes it, with what it may cost at most; not written.
+
+        Raises:
+            BudgetExhausted: There is a budget in dollars and no price.
+        """
         most = Usage(input_tokens, max_output_tokens)
         dearest = Usage(input_tokens, max_output_tokens, cache_write_tokens=input_tokens)
         prices = [self._price(model, usage) for usage in (most, dearest)]
         known = [price for price in prices if price is not None]
-        bounds = self.bounds()
-        if not known and not self.allow_unknown and any("dollars" in bound.limits for bound in bounds):
+        if not known and not self.allow_unknown and any("dollars" in b.limits for b in self.bounds()):
             raise BudgetExhausted(NO_PRICE.format(model=model))
-        entry = Entry(
+        return Entry(
             "request",
             amounts=Amounts(max(known, default=0.0), input_tokens + max_output_tokens),
             least=Amounts(self._price(model, Usage(input_tokens)) or 0.0, input_tokens),
@@ -106,8 +115,6 @@ class SessionMeter:
             input_tokens=input_tokens,
             output_tokens=max_output_tokens,
         )
-        self._write(entry, bounds)
-        return RequestReservation(self, entry)
 
     def _price(self, model: str, usage: Usage) -> float | None:
         dollars = self.price_of(model, usage)
@@ -256,7 +263,7 @@ class RequestReservation:
         entry = self._entry
         if entry.state != "reserved":
             return entry.amounts.dollars
-        reported, usage = usage, _believable(usage)
+        reported, usage = usage, believable_usage(usage)
         dollars = self._meter._price(entry.model or "", usage) if state == "settled" else 0.0
         entry.state, entry.estimated = state, estimated or usage != reported
         entry.priced = entry.priced if dollars is None else True
@@ -273,6 +280,7 @@ class RequestReservation:
         return dollars
 
 
-def _believable(usage: Usage) -> Usage:
+def believable_usage(usage: Usage) -> Usage:
+    """The same within what can be."""
     names = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
     return replace(usage, **{name: int(believable("tokens", getattr(usage, name))) for name in names})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bench import conversation, engine, long_session, parsers, sandboxes, startup
+from tests.bench import batch, compressor, conversation, engine, long_session, parsers, sandboxes, startup
 
 if __name__ == "__main__":
     startup.main()
@@ -11,3 +11,5 @@ if __name__ == "__main__":
     parsers.main()
     engine.main()
     sandboxes.main()
+    compressor.main()
+    batch.main()

@@ -44,13 +44,14 @@ END_SECONDS = 0.3
 
 
 class AnthropicPolicy:
-    """One model; every session has its own client."""
+    """One model; every session has its own client, unless they share one."""
 
     def __init__(self, endpoint: Endpoint, wait: WaitPolicy | None = None) -> None:
         self.endpoint = endpoint
         self.name = endpoint.name
         self.window = endpoint.window
         self._wait = wait or WaitPolicy()
+        self._shared: Any = None
 
     @asynccontextmanager
     async def open(
@@ -61,10 +62,23 @@ class AnthropicPolicy:
         on_delta: OnDelta | None = None,
         bounds: Bounds | None = None,
     ) -> AsyncIterator[AnthropicSession]:
-        async with _client(self.endpoint) as client:
+        own = None if self._shared else _client(self.endpoint)
+        client = own or self._shared
+        try:
             yield AnthropicSession(
                 client, self.endpoint, tools, sampling, on_delta, bounds or Bounds(), self._wait
             )
+        finally:
+            if own:
+                await own.close()
+
+    @asynccontextmanager
+    async def sharing(self) -> AsyncIterator[None]:
+        async with _client(self.endpoint) as self._shared:
+            try:
+                yield
+            finally:
+                self._shared = None
 
 
 class AnthropicSession:

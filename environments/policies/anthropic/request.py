@@ -36,7 +36,7 @@ def request_of(
     """
     system, rest = split_system(messages)
     turns = turns_of(rest, origin_of(endpoint), unsigned=not is_anthropic(endpoint))
-    request: dict[str, Any] = {"model": endpoint.model, **_thinking(endpoint, turns)}
+    request: dict[str, Any] = {"model": endpoint.model, **_thinking(endpoint, turns, sampling)}
     request["max_tokens"] = max_output(endpoint, sampling, request.get("thinking"))
     if system:
         request["system"] = [{"type": "text", "text": system}]
@@ -77,8 +77,8 @@ def max_output(endpoint: Endpoint, sampling: Sampling, thinking: dict[str, Any] 
     return asked if asked > budget else asked + int(budget)
 
 
-def _thinking(endpoint: Endpoint, turns: list[Turn]) -> dict[str, Any]:
-    knob = endpoint.thinking
+def _thinking(endpoint: Endpoint, turns: list[Turn], sampling: Sampling) -> dict[str, Any]:
+    knob = sampling.reasoning_effort or endpoint.thinking
     if knob is None or knob is False:
         return {}  # the model's own default: some always think, and refuse to be told not to
     if knob == "disabled":

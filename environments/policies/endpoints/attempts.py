@@ -14,7 +14,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from environments.policies.base import Bounds, DeadlineReached, PolicyError, Reservation, Retrying, Usage
+from environments.policies.base import (
+    Bounds,
+    DeadlineReached,
+    PolicyError,
+    Reservation,
+    Retrying,
+    Throttled,
+    Usage,
+)
 
 T = TypeVar("T")
 
@@ -118,7 +126,8 @@ async def with_retries(
         else:
             dollars += reservation.settle(usage) if reservation else 0.0
             return answer, replace(usage, requests=attempt, dollars=dollars)
-        on_retry(Retrying(str(failure.error), seconds))
+        pause = max(0.0, failure.wait_seconds or 0.0) if isinstance(failure.error, Throttled) else None
+        on_retry(Retrying(str(failure.error), seconds, pause))
         await asyncio.sleep(seconds)
 
 

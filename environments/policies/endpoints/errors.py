@@ -12,7 +12,7 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-from environments.policies.base import ContextOverflow, PolicyError
+from environments.policies.base import ContextOverflow, PolicyError, Throttled
 from environments.policies.endpoints.attempts import Failure
 from environments.policies.endpoints.endpoint import Endpoint
 from environments.policies.endpoints.server_said import ServerSaid, read_said
@@ -46,6 +46,7 @@ _TEMPLATE = re.compile(
     r"|jinja|chat template|template error|--jinja|raise_exception|cannot pass both"
 )
 _RETRY_STATUS = frozenset({408, 409, 425, 429, 499})
+_THROTTLED = frozenset({429, 503, 529})
 _MAYBE_BILLED = frozenset({408, 499, 502, 504, 524})
 """Whoever answered had waited for a server that may have done the work."""
 
@@ -134,7 +135,8 @@ def _of_answer(said: ServerSaid, endpoint: Endpoint, streamed: bool) -> Failure:
     if status in _RETRY_STATUS or status >= 500 or status == 0:
         billed = streamed or status in _MAYBE_BILLED
         retry = said.may_retry is not False
-        return _failed(f"{_trouble(status, who)}{_says(said)}", retry, billed, said.wait_seconds)
+        kind = Throttled if status in _THROTTLED else PolicyError
+        return Failure(kind(f"{_trouble(status, who)}{_says(said)}"), retry, said.wait_seconds, billed)
     return _refused(f"{endpoint.name} refused the request ({status}){_says(said)}", said, streamed)
 
 

@@ -6,11 +6,12 @@ leaves it as it was, so that the same messages can be given again.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 ASSUMED_OUTPUT = 8192
 """Tokens that are reserved for an answer that nothing limits."""
+END_SECONDS = 0.3
+"""How long to wait for the end of an answer after its last event."""
 LEAST_OUTPUT = 512
 """Tokens of an answer without which it makes no sense to ask."""
 
@@ -67,6 +70,7 @@ class OpenAIChatPolicy:
         """Tokens; None where it is not known."""
         self.wait = wait or WaitPolicy()
         self.dialect = dialect_of(endpoint)
+        self._shared: AsyncOpenAI | None = None
         self.assumed_output = ASSUMED_OUTPUT
 
     @asynccontextmanager
@@ -78,11 +82,20 @@ class OpenAIChatPolicy:
         on_delta: OnDelta | None = None,
         bounds: Bounds | None = None,
     ) -> AsyncIterator[OpenAIChatSession]:
-        client = open_client(self.endpoint)
+        client = self._shared or open_client(self.endpoint)
         try:
             yield OpenAIChatSession(self, client, rollout_id, tools, sampling, on_delta, bounds or Bounds())
         finally:
-            await client.close()
+            if client is not self._shared:
+                await client.close()
+
+    @asynccontextmanager
+    async def sharing(self) -> AsyncIterator[None]:
+        async with open_client(self.endpoint) as self._shared:
+            try:
+                yield
+            finally:
+                self._shared = None
 
 
 class OpenAIChatSession:
@@ -182,7 +195,7 @@ class OpenAIChatSession:
         if not request["stream"]:
             progress.output_tokens = limit or ASSUMED_OUTPUT  # a lost answer may have been that long
         create = self._client.chat.completions.with_streaming_response.create
-        async with create(**request) as response:
+        async with create(**_as_it_is(request)) as response:
             if "json" in (kind := response.headers.get("content-type", "")) and "ndjson" not in kind:
                 self._show(assembly, _loads(await response.text()))
                 assembly.done()
@@ -198,10 +211,12 @@ class OpenAIChatSession:
     ) -> None:
         events = EventStream()
         try:
-            async for piece in response.iter_bytes():
+            pieces = response.iter_bytes()
+            async for piece in pieces:
                 for data in events.feed(piece):
                     if data.strip() == DONE:
                         assembly.done()
+                        await _to_the_end(pieces)
                         return
                     self._show(assembly, _loads(data))
                     if kept.is_passed(assembly.count):
@@ -223,6 +238,23 @@ class OpenAIChatSession:
     def _show(self, assembly: Assembly, chunk: Any) -> None:
         for delta in assembly.feed(chunk):
             self._on_delta(delta)
+
+
+async def _to_the_end(pieces: AsyncIterator[bytes]) -> None:
+    """Only a connection whose answer was read to its end can be used again."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(END_SECONDS):
+            async for _ in pieces:
+                pass
+
+
+def _as_it_is(request: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of the SDK's call that make it send the conversation as it is.
+
+    It would go through every message and tool by its types, which is a third of what a request costs.
+    """
+    plain = {name: value for name, value in request.items() if name in ("messages", "tools")}
+    return {**request, **dict.fromkeys(plain, ()), "extra_body": plain}
 
 
 def _counted(answer: Assembled, estimate: int) -> Usage:

@@ -20,7 +20,7 @@ from environments.policies.openai.call_slots import is_object
 from rl_cli.core.json_text import repair_surrogates
 from rl_cli.core.messages import Message, ToolCall
 
-OPTIONAL = ("stream_options", "temperature", "top_p", "seed", "prompt_cache_key")
+OPTIONAL = ("stream_options", "temperature", "top_p", "seed", "prompt_cache_key", "reasoning_effort")
 """Fields that a request can do without. Without the sampling ones the endpoint uses its own."""
 _REFUSES = re.compile(
     r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|extra (?:inputs|fields)|not permitted"
@@ -98,6 +98,7 @@ def request_of(
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "seed": sampling.seed,
+        "reasoning_effort": sampling.reasoning_effort,
         "prompt_cache_key": rollout_id[:64] if is_openai(endpoint) and rollout_id else None,
     }
     request |= {k: v for k, v in optional.items() if v is not None and k not in dialect.dropped}

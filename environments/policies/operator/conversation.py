@@ -11,6 +11,7 @@ from environments.policies.operator.steps import Result, Unreadable
 from rl_cli.core.messages import Message
 
 STARTS = ("rl_start_training", "rl_resume_training")
+BATCH_STARTS = ("data_generate", "data_compress")
 
 
 @dataclass
@@ -92,6 +93,12 @@ class Conversation:
                     run_id = result.data.get("run_id")
                     return run_id if isinstance(run_id, str) else None
         return None
+
+    def is_about_batch(self) -> bool:
+        """Whether what this conversation started last is a batch of training data rather than a run."""
+        called = [step.name for turn in self.turns for step in turn.steps]
+        newest = next((name for name in reversed(called) if name in (*STARTS, *BATCH_STARTS)), None)
+        return newest in BATCH_STARTS
 
     def tried_to_start(self) -> bool:
         return any(turn.called("rl_start_training") for turn in self.turns)

@@ -91,6 +91,79 @@ class WandbStop(Intent):
 
 
 @dataclass(frozen=True)
+class Batch(Intent):
+    """About a batch of training data."""
+
+    name: str | None = None
+    """None: the one of the conversation, else the newest."""
+
+
+@dataclass(frozen=True)
+class MakeSamples(Batch):
+    input: str | None = None
+    model: str | None = None
+    toolsets: tuple[str, ...] | None = None
+    distribution: str | None = None
+    count: int | None = None
+    each: int | None = None
+    """Samples of each item."""
+    then: tuple[Batch, ...] = ()
+    """What is to be done with them."""
+
+
+@dataclass(frozen=True)
+class MayMakeSamples(Intent):
+    """A question about making samples, answered without starting anything."""
+
+
+@dataclass(frozen=True)
+class ResumeBatch(Batch):
+    pass
+
+
+@dataclass(frozen=True)
+class BatchStatus(Batch):
+    pass
+
+
+@dataclass(frozen=True)
+class WatchBatch(Batch):
+    """Wait for the end of what is done with it."""
+
+
+@dataclass(frozen=True)
+class StopBatch(Batch):
+    now: bool = False
+    """End what is in flight too."""
+
+
+@dataclass(frozen=True)
+class MergeBatch(Batch):
+    pass
+
+
+@dataclass(frozen=True)
+class CompressBatch(Batch):
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class ExportBatch(Batch):
+    format: str | None = None
+    which: str = "merged"
+
+
+@dataclass(frozen=True)
+class BatchStats(Batch):
+    pass
+
+
+@dataclass(frozen=True)
+class ShowSamples(Batch):
+    count: int = 3
+
+
+@dataclass(frozen=True)
 class Results(Intent):
     pass
 

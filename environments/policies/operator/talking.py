@@ -17,7 +17,7 @@ def help_text(intent: Intent, say: Voice, conversation: Conversation) -> Procedu
 
 
 def list_tools(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:
-    specs = tool_specs(("rl", "wandb"))
+    specs = tool_specs(("rl", "wandb", "data"))
     lines = [f"- {name}: {spec.description.splitlines()[0]}" for name, spec in specs.items()]
     more = say("More on one: rl-cli tools show NAME", "某个工具的详情：rl-cli tools show 工具名")
     return "\n".join([say("The tools I call:", "我调用的工具："), *lines, more])

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from environments.policies.operator import chinese, chinese_phrases, english, english_phrases, names
 from environments.policies.operator.acts import Act, Reading
+from environments.policies.operator.data_requests import data_intents
 from environments.policies.operator.intents import (
     Bare,
     Best,
@@ -90,6 +91,8 @@ def understand(request: str) -> list[Intent]:
         return [Help()]
     if remote := wandb_intents(text):
         return remote
+    if data := data_intents(text):
+        return data
     asked, told = take_telling(text)
     settings, rest = read_settings(asked)
     readings = []

@@ -14,7 +14,8 @@ from rl_cli.core.messages import Message, tool_result, user
 NAMES = (
     "rl_list_environments rl_describe_environment rl_select_environment rl_get_current_config rl_edit_config "
     "rl_test_inference rl_start_training rl_check_status rl_stop_training rl_get_results rl_list_runs "
-    "rl_resume_training wandb_list_projects wandb_list_runs wandb_compare_runs wandb_stop_run"
+    "rl_resume_training wandb_list_projects wandb_list_runs wandb_compare_runs wandb_stop_run "
+    "data_generate data_status data_stop data_merge data_compress data_export data_stats data_show_samples"
 )
 TOOLS: list[dict[str, Any]] = [{"type": "function", "function": {"name": name}} for name in NAMES.split()]
 

@@ -1,0 +1,122 @@
+"""How people speak of training data and of the batches that make it, in English and Chinese."""
+
+from __future__ import annotations
+
+import re
+
+from environments.policies.operator.acts import one_of
+
+
+def _compiled(phrases: str) -> re.Pattern[str]:
+    return re.compile(one_of(phrases), re.IGNORECASE)
+
+
+_ROWS = r"(?:samples?|trajector(?:y|ies)|rows?|examples?|conversations?|training data|data ?sets?|data)"
+_ROWS_ZH = "(?:样本|轨迹|训练数据|微调数据|对话数据|数据|批次)"
+_WORDS = r"(?:[\w,-]+ ){0,6}?"
+
+SIZES = _compiled(r"\b(?:batch|group)[ _-]?sizes?\b|\bgrpo\.\w+|批次?大小|批量大小")
+"""Of training, which has batches too."""
+SUBJECT = _compiled(r"""
+    \bbatch(?:es)?\b|\bsft\b|\btrajector(?:y|ies)\b|\btraining data\b|\bdata generation\b
+    \b(?:\d[\d,]*k?|some|more) (?:\w+ )?samples?\b
+    批次|这批|那批|该批|批处理|样本|轨迹|训练数据|微调数据|数据生成|生成.{0,12}数据
+""")
+"""What makes a request one about training data."""
+TRAINS = _compiled(r"""
+    ^(?:please |now )?(?:train|fine-?tune)\b|\b(?:then|and|to) (?:train|fine-?tune)\b
+    训练(?!数据|样本|集)|微调(?!数据|样本)
+""")
+FILE = re.compile(
+    r"(?<![\w/.~-])[~\w./-]*[\w-]\.(?:jsonl|ndjson|json|csv|parquet)\b", re.ASCII | re.IGNORECASE
+)
+MODEL = re.compile(
+    r"(?<![\w./-])(?:openai|anthropic|openrouter|ollama|scripted)/[\w.:/-]*\w", re.ASCII | re.IGNORECASE
+)
+
+MAKE = _compiled(rf"""
+    \b(?:make|generate|create|produce|collect|synthesi[sz]e)\b(?: me| us)? {_WORDS}{_ROWS}\b
+    (?:生成|制作|采样|产生|造|做|合成|收集)[^,。]{{0,24}}?{_ROWS_ZH}
+""")
+ACTS: list[tuple[str, re.Pattern[str]]] = [
+    ("make", MAKE),
+    ("go_on", _compiled(r"\b(?:resume|continue|go on with)\b|继续|恢复|接着做")),
+    ("stop", _compiled(r"\b(?:stop|abort|cancel|halt|end|kill|terminate|interrupt)\b|停|终止|中止|取消")),
+    ("compress", _compiled(r"\b(?:compress|shorten|compact)\b|压缩")),
+    ("export", _compiled(r"\bexport\b|导出|输出[成为]")),
+    ("merge", _compiled(r"\bmerge\b|合并")),
+    (
+        "show",
+        _compiled(rf"""
+        \b(?:show|see|read|display|look at|print|view)\b {_WORDS}{_ROWS}\b
+        (?:看看|显示|查看|展示|给我看)[^,。]{{0,12}}?{_ROWS_ZH}
+        """),
+    ),
+    ("stats", _compiled(r"\b(?:stats|statistics|figures)\b|\bhow many\b|统计|有多少")),
+    ("watch", _compiled(r"\b(?:watch|follow|monitor|wait for)\b|盯|等待|等它|观察|监控")),
+    (
+        "status",
+        _compiled(r"""
+        \bhow (?:is|are|far)\b|\bhow's\b|\bstatus\b|\bprogress\b
+        \bis .{0,30}\b(?:done|ready|finished|running|over)\b
+        怎么样|怎样了|如何了|进度|进展|状态|情况|到哪|(?:完成|好|做完|跑完)了(?:吗|没)
+        """),
+    ),
+]
+"""What can be asked for, and how."""
+
+EACH = re.compile(
+    r"(\d{1,5}) (?:samples?|answers?|times?) (?:per|for each|for every|each)\b(?: (?:prompt|item|row)\b)?"
+    r"|每(?:个|条)(?:提示词?|问题|题目?)?\s*(?:生成|采样)?\s*(\d{1,5})\s*(?:个|条|次)",
+    re.IGNORECASE,
+)
+_NUMBER = r"\d{1,3}(?:,\d{3})+|\d{1,9}"
+COUNT = re.compile(
+    rf"(?<![\w.])({_NUMBER})\s*(k)?\s+(?:[a-z-]+ ){{0,3}}?{_ROWS}\b"
+    rf"|(?<![\w.])({_NUMBER})\s*(千|万)?\s*(?:条|个|份|行)",
+    re.IGNORECASE,
+)
+TOKENS = re.compile(rf"(?<![\w.])({_NUMBER})\s*(k)?\s*(?:tokens?\b|个?词元)", re.IGNORECASE)
+TIMES = {"k": 1_000, "千": 1_000, "万": 10_000}
+
+NO_TOOLS = _compiled(
+    r"\bwithout (?:any )?tools\b|\bwith no tools\b|(?:不用|不带|不使用|没有|不要)(?:任何)?工具"
+)
+TOOLS = re.compile(
+    r"\b(?:with|using) (?:only )?(?:the )?((?:[a-z_]+(?:, | and )){0,4}[a-z_]+) (?:tools?|toolsets?)\b"
+    r"|(?:用|使用|带)\s*([a-z_]+(?:\s*(?:,|、|和|与)\s*[a-z_]+){0,4})\s*的?工具集?",
+    re.IGNORECASE,
+)
+TOOLS_ZH = {
+    "研究": "research",
+    "科学": "science",
+    "开发": "development",
+    "网络": "web",
+    "数学": "math",
+    "终端": "terminal",
+    "文件": "files",
+    "浏览器": "browser",
+}
+KIND_ZH = re.compile(rf"(?:用|使用|带)?({'|'.join(TOOLS_ZH)})类?的?工具集?")
+
+FORMATS = {"hugging face": "hf", "huggingface": "hf"}
+FORMAT = re.compile(
+    r"(?<![\w./-])(trl|sharegpt|parquet|atif|hugging ?face|hf)(?![\w./-])", re.IGNORECASE | re.ASCII
+)
+NAMED = re.compile(
+    r"\b(?:batch|called|named)\s+[\"']?([a-z0-9][\w.-]{0,99})[\"']?"
+    r"|(?:批次|名为|叫做?|命名为)\s*[\"']?([a-z0-9][\w.-]{0,99})",
+    re.IGNORECASE | re.ASCII,
+)
+NO_NAMES = _compiled(r"""
+    (?:of|from|with|and|is|are|was|has|on|now|for|it|to|so|in|as|at|still|that|which|yet|over|today|early)\Z
+    (?:if|when|once|unless|until|after|before|but|not|because|by|will|does|did|have|had|can|should)\Z
+    (?:going|doing|go|using|done|finished|status|progress|then|please|stats|statistics|ready|running)\Z
+    (?:samples|data|called|named|rows|immediately|right|away|export|compress|merge|file|job)\Z
+""")
+"""What stands behind "batch" and names none."""
+NOW = _compiled(r"\b(?:now|at once|immediately|right away)\b|立即|立刻|马上")
+COMPRESSED = _compiled(r"\bcompressed\b|压缩(?:后|过|好)")
+THEN_ZH = re.compile(r"(^|[,。;\s])(?:之后|以后)")
+"""Which is "then" where a clause begins with it."""
+ASKS = re.compile(r"\?\s*$|[吗呢么]\s*[。?]*\s*$")

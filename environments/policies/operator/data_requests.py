@@ -1,0 +1,198 @@
+"""Requests about training data, as intents: samples to be made, and batches that are made or were.
+
+As everywhere, in doubt nothing is started: a negation, a condition, a question or a figure that is not
+understood turns an order into an answer.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from environments.policies.operator import chinese_phrases, data_phrases, english_phrases
+from environments.policies.operator.intents import (
+    Batch,
+    BatchStats,
+    BatchStatus,
+    Blocked,
+    CompressBatch,
+    ExportBatch,
+    Hold,
+    Intent,
+    MakeSamples,
+    MayMakeSamples,
+    MergeBatch,
+    ResumeBatch,
+    ShowSamples,
+    StopBatch,
+    Unknown,
+    WatchBatch,
+)
+from environments.policies.operator.settings import Problem
+from environments.policies.operator.telling import take_telling
+from environments.policies.operator.wording import is_chinese
+from tools.distributions import load_catalogue
+
+ORDERS = frozenset({"make", "go_on", "stop", "compress", "export", "merge"})
+"""What is not done for a question."""
+
+
+@dataclass
+class _Said:
+    """A request about data, as far as it was read; what was read is taken out of `rest`."""
+
+    rest: str
+    input: str | None = None
+    model: str | None = None
+    tools: str | None = None
+    """Names with commas; "" for none; None: not said."""
+    each: int | None = None
+    max_tokens: int | None = None
+    count: int | None = None
+    name: str | None = None
+
+
+def data_intents(text: str) -> list[Intent]:
+    """What `text` (normalised) asks for about training data; [] where it is about something else."""
+    plain = data_phrases.SIZES.sub(" ", text)
+    if not data_phrases.SUBJECT.search(data_phrases.FILE.sub(" ", plain)):
+        return []
+    asked, told = take_telling(plain)
+    said = _read(data_phrases.THEN_ZH.sub(r"\1", asked))
+    acts = _acts(said.rest)
+    if data_phrases.TRAINS.search(said.rest):
+        return [Unknown(text)] if "make" in acts else []
+    if not acts:
+        return [WatchBatch(text, name=said.name)] if told is not None else []
+    if held := _held(said.rest, acts):
+        return [held]
+    orders = [_intent(act, text, said) for act in acts]
+    if isinstance(first := orders[0], MakeSamples):
+        if unread := re.search(r"\S*\d\S*", said.rest):
+            return [Blocked(text, (Problem("unclear", unread[0]),))]
+        return [replace(first, then=tuple(orders[1:]))]
+    if told is not None and not any(isinstance(each, WatchBatch) for each in orders):
+        orders.append(WatchBatch(text, name=said.name))
+    return list(orders)
+
+
+def _held(rest: str, acts: list[str]) -> Intent | None:
+    """What is answered in place of orders that are none, or not for now."""
+    orders = [act for act in acts if act in ORDERS]
+    if not orders:
+        return None
+    phrases = (english_phrases, chinese_phrases)
+    if any(each.LATER.search(rest) for each in phrases):
+        return Hold(what="later")
+    if any(each.NEGATION.search(each.HARMLESS.sub(" ", rest)) for each in phrases):
+        return Hold(what="stop") if acts == ["stop"] else Blocked(rest, (Problem("restriction", rest),))
+    if any(each.CONDITION.search(rest) for each in phrases):
+        return Blocked(rest, (Problem("condition", rest),))
+    polite = any(each.POLITE.search(rest) for each in phrases) or english_phrases.CAN_YOU.search(rest)
+    if data_phrases.ASKS.search(rest) and not polite:
+        return MayMakeSamples(rest) if orders[0] == "make" else BatchStatus(rest)
+    return None
+
+
+def _read(text: str) -> _Said:
+    said = _Said(text)
+    said.input = _take(said, data_phrases.FILE)
+    said.model = _take(said, data_phrases.MODEL)
+    if _take(said, data_phrases.NO_TOOLS) is not None:
+        said.tools = ""
+    elif (named := _take(said, data_phrases.TOOLS)) is not None:
+        said.tools = ",".join(re.findall(r"[a-z_]+", re.sub(r"\band\b", " ", named.lower())))
+    elif (kind := _take(said, data_phrases.KIND_ZH)) is not None:
+        said.tools = data_phrases.TOOLS_ZH[kind]
+    said.each = _number(_take(said, data_phrases.EACH))
+    said.max_tokens = _figure(said, data_phrases.TOKENS, "")
+    said.name = _name(said)
+    said.count = _figure(said, data_phrases.COUNT, "样本" if is_chinese(text) else "samples")
+    return said
+
+
+def _take(said: _Said, pattern: re.Pattern[str]) -> str | None:
+    """The first group that matched, or all of it; taken out."""
+    if (found := pattern.search(said.rest)) is None:
+        return None
+    _put(said, found.span(), "")
+    return next((group for group in found.groups() if group), found[0])
+
+
+def _figure(said: _Said, pattern: re.Pattern[str], instead: str) -> int | None:
+    """The figure of a pattern whose groups are digits and a multiplier, by turns; taken out."""
+    if (found := pattern.search(said.rest)) is None:
+        return None
+    _put(said, found.span(), instead)
+    groups = found.groups()
+    digits, times = next((groups[n], groups[n + 1]) for n in range(0, len(groups), 2) if groups[n])
+    return int(digits.replace(",", "")) * data_phrases.TIMES.get((times or "").lower(), 1)
+
+
+def _put(said: _Said, span: tuple[int, int], instead: str) -> None:
+    rest = f"{said.rest[: span[0]]} {instead} {said.rest[span[1] :]}"
+    said.rest = " ".join(rest.split())
+
+
+def _number(digits: str | None) -> int | None:
+    return int(digits) if digits else None
+
+
+def _name(said: _Said) -> str | None:
+    for found in data_phrases.NAMED.finditer(said.rest):
+        name = (found[1] or found[2]).rstrip(".-")
+        if name and not data_phrases.NO_NAMES.match(name):
+            start = found.start(1) if found[1] else found.start(2)
+            _put(said, (start, start + len(name)), "")
+            return name
+    return None
+
+
+def _acts(rest: str) -> list[str]:
+    """What is asked for, in order; "status" only where nothing is ordered."""
+    places = [(found.start(), act) for act, pattern in data_phrases.ACTS if (found := pattern.search(rest))]
+    acts = [act for _, act in sorted(places)]
+    if "make" in acts:  # it is watched to its end, and continues what there is
+        return ["make", *(act for act in acts if act in ("compress", "export", "merge", "show", "stats"))]
+    if any(act in ORDERS for act in acts):
+        acts = [act for act in acts if act != "status"]
+    if "show" in acts or "stats" in acts:
+        acts = [act for act in acts if act not in ("status", "watch")]
+    return acts
+
+
+def _intent(act: str, text: str, said: _Said) -> Batch:
+    name = said.name
+    match act:
+        case "make":
+            return MakeSamples(text, name, said.input, said.model, *_tools(said), said.count, said.each)
+        case "go_on":
+            return ResumeBatch(text, name)
+        case "stop":
+            return StopBatch(text, name, data_phrases.NOW.search(said.rest) is not None)
+        case "compress":
+            return CompressBatch(text, name, said.max_tokens)
+        case "export":
+            found = data_phrases.FORMAT.search(said.rest)
+            word = found[1].lower() if found else None
+            which = "compressed" if data_phrases.COMPRESSED.search(said.rest) else "merged"
+            return ExportBatch(text, name, data_phrases.FORMATS.get(word, word) if word else None, which)
+        case "merge":
+            return MergeBatch(text, name)
+        case "show":
+            return ShowSamples(text, name, min(said.count or 3, 10))
+        case "stats":
+            return BatchStats(text, name)
+        case "watch":
+            return WatchBatch(text, name)
+    return BatchStatus(text, name)
+
+
+def _tools(said: _Said) -> tuple[tuple[str, ...] | None, str | None]:
+    """(toolsets, distribution): a single word can be the name of a distribution."""
+    if said.tools is None:
+        return None, None
+    names = tuple(name for name in said.tools.split(",") if name)
+    if len(names) == 1 and names[0] in load_catalogue().distributions:
+        return None, names[0]
+    return names, None

@@ -1,0 +1,99 @@
+"""The lines of a ledger as readers take them: at any moment, after any crash."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NotRequired, TypedDict, cast
+
+from rl_cli.core.files import open_regular
+from rl_cli.core.json_text import parse_json
+from rl_cli.data.rows import Row
+
+KEY = re.compile(r"[0-9a-f]{32}-(0|[1-9][0-9]{0,8})-(0|[1-9][0-9]{0,3})")
+"""HASH-OCCURRENCE-SAMPLE."""
+
+
+ROW_FIELDS = {
+    "messages": list,
+    "tools": list,
+    "usage": dict,
+    "tool_stats": dict,
+    "reasoning": dict,
+    "marks": list,
+    "metadata": dict,
+}
+"""What readers look into."""
+
+
+class Entry(TypedDict):
+    """How one sample of an item ended."""
+
+    key: str
+    state: Literal["done", "failed"]
+    reason: str | None
+    """Why it failed, in a word or two that can be counted."""
+    error: NotRequired[str]
+    """Of a failed one: the last error, in one line."""
+    attempts: int
+    row: Row | None
+    """Of a failed one: what there was of it, if anything was paid for."""
+
+
+@dataclass
+class Damage:
+    """What a reader passed over."""
+
+    lines: int = 0
+    """Whole lines that hold no entry."""
+    unfinished: int = 0
+    """Bytes of a last line that has no end: it is being written, or a crash tore it."""
+
+
+def read_entries(path: Path, damage: Damage, end: int | None = None) -> Iterator[tuple[int, Entry]]:
+    """(byte at which its line begins, entry) for each whole line; nothing where there is no file.
+
+    Args:
+        path: The ledger.
+        damage: Gets what is passed over.
+        end: Take no line that begins at this byte or behind it.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    try:
+        file = open_regular(path)
+    except FileNotFoundError:
+        return
+    with file:
+        at = 0
+        for line in file:
+            if end is not None and at >= end:
+                return
+            if not line.endswith(b"\n"):
+                damage.unfinished = len(line)
+            elif (entry := parse_entry(line)) is not None:
+                yield at, entry
+            elif line.strip():
+                damage.lines += 1
+            at += len(line)
+
+
+def parse_entry(line: bytes) -> Entry | None:
+    """The entry that a line holds; None if it holds none."""
+    try:
+        value = parse_json(line.decode())
+    except ValueError:
+        return None
+    if not isinstance(value, dict) or not KEY.fullmatch(str(value.get("key"))):
+        return None
+    row = value.get("row")
+    if value.get("state") not in ("done", "failed") or not isinstance(row, dict | None):
+        return None
+    if value["state"] == "done" and row is None:
+        return None
+    if row is not None and not all(isinstance(row.get(name), kind) for name, kind in ROW_FIELDS.items()):
+        return None
+    return cast(Entry, {"reason": None, "attempts": 0, **value, "row": row})

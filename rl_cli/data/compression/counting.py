@@ -1,0 +1,91 @@
+"""Counts the texts of many rows together: whoever asks while a count is under way waits for the next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Self
+
+from rl_cli.data.compression.tokenizers import Tokenizer
+
+BATCH_CHARS = 500_000
+"""Of one count. A tokenizer holds some 30 bytes for each character meanwhile."""
+AT_ONCE = 2
+"""Counts at one time: the cores have work while the result of one is taken and the next is put together."""
+
+_Asked = tuple[list[str], "asyncio.Future[list[int]]"]
+
+
+class Counting:
+    """A tokenizer for many callers at once; it works in threads, so that they go on meanwhile."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._waiting: deque[_Asked] = deque()
+        self._some = asyncio.Event()
+        self._threads = ThreadPoolExecutor(AT_ONCE, "tokenizer")
+
+    async def __aenter__(self) -> Self:
+        self._workers = [asyncio.create_task(self._work()) for _ in range(AT_ONCE)]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def count(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text."""
+        answers = []
+        for part in _parts(texts):
+            answers.append(asyncio.get_running_loop().create_future())
+            self._waiting.append((part, answers[-1]))
+        self._some.set()
+        return [count for answer in answers for count in await answer]
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._some.wait()
+            if not (batch := self._next()):
+                continue
+            texts = [text for asked, _ in batch for text in asked]
+            try:
+                counts = await loop.run_in_executor(self._threads, self._tokenizer.count, texts)
+            except Exception as error:  # the tokenizer's own: those who asked have to know
+                for _, answer in batch:
+                    if not answer.done():
+                        answer.set_exception(error)
+                continue
+            at = 0
+            for asked, answer in batch:
+                if not answer.done():  # who asked may have been cancelled
+                    answer.set_result(counts[at : at + len(asked)])
+                at += len(asked)
+
+    def _next(self) -> list[_Asked]:
+        """What is counted next: some that wait, of BATCH_CHARS or a little more together."""
+        batch, chars = [], 0
+        while self._waiting and chars < BATCH_CHARS:
+            batch.append(self._waiting.popleft())
+            chars += sum(map(len, batch[-1][0]))
+        if not self._waiting:
+            self._some.clear()
+        return batch
+
+
+def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
+    """The texts in lists of BATCH_CHARS or a little more, so that a giant row is not counted at once."""
+    part: list[str] = []
+    chars = 0
+    for text in texts:
+        part.append(text)
+        chars += len(text)
+        if chars >= BATCH_CHARS:
+            yield part
+            part, chars = [], 0
+    if part:
+        yield part

@@ -1,0 +1,87 @@
+"""How far a batch is: what a person who waits wants to know."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rl_cli.data.batch.config import BatchConfig
+from rl_cli.data.generation.outcome import Outcome
+
+RECENT_SECONDS = 60.0
+"""The rate is that of the last minute."""
+
+
+@dataclass
+class Progress:
+    """Counts of one start of a batch, and of those before it."""
+
+    expected: int | None = None
+    """Samples that there will be in all; None: not known yet."""
+    done: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    """By reason."""
+    in_flight: int = 0
+    dollars: float = 0.0
+    """Of all starts."""
+    marks: Counter[str] = field(default_factory=Counter)
+    """Of this start's rows."""
+    allowed: int = 0
+    """Requests that may go out at once now."""
+    bad_rows: int = 0
+    note: str = ""
+    """What a person should know now; empty where there is nothing."""
+    heard_at: float = field(default_factory=time.monotonic)
+    """When something last happened in any conversation, on the clock of time.monotonic()."""
+    _recent: deque[float] = field(default_factory=deque)
+
+    @property
+    def ended(self) -> int:
+        return self.done + self.failed.total()
+
+    def heard(self) -> None:
+        """Something happened in a conversation."""
+        self.heard_at = time.monotonic()
+
+    def add(self, outcome: Outcome) -> None:
+        """One more sample has ended, and is in the ledger."""
+        if outcome.state == "done":
+            self.done += 1
+        else:
+            self.failed[outcome.reason or "unknown"] += 1
+        if outcome.row:
+            self.marks.update(outcome.row["marks"])
+        self._recent.append(time.monotonic())
+
+    def rate(self) -> float | None:
+        """Samples a second; None before two have ended."""
+        now = time.monotonic()
+        while self._recent and self._recent[0] < now - RECENT_SECONDS:
+            self._recent.popleft()
+        if len(self._recent) < 2:
+            return None
+        return len(self._recent) / max(now - self._recent[0], 1e-3)
+
+    def seconds_left(self) -> float | None:
+        """None where nobody can tell."""
+        rate = self.rate()
+        if rate is None or self.expected is None:
+            return None
+        return max(0, self.expected - self.ended) / rate
+
+
+def expected_samples(config: BatchConfig) -> int | None:
+    """At most so many samples, by the lines of the input; None where only reading it all would tell."""
+    path = Path(config.input)
+    if path.suffix.lower() not in (".jsonl", ".ndjson") or not path.is_file():
+        return config.max_samples and config.max_samples * config.most_samples
+    lines, last = 0, b"\n"
+    with path.open("rb") as file:
+        while block := file.read(2**20):
+            lines += block.count(b"\n")
+            last = block[-1:]
+    items = lines + (last != b"\n")
+    items = min(items, config.max_samples or items)
+    return max(0, items - config.eval_held_out) * config.most_samples

@@ -1,0 +1,37 @@
+"""Ctrl-C on a batch: the first lets what is in flight come to its end, the second ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stopping:
+    """Whether a person wants the batch to stop.
+
+    Attributes:
+        asked: Nothing new is begun.
+        now: What is in flight is ended.
+    """
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.now = asyncio.Event()
+        self.on_first: Callable[[], None] = lambda: None
+
+    def listen(self) -> None:
+        """Takes over SIGINT and SIGTERM of this process; call it inside of the event loop."""
+        loop = asyncio.get_running_loop()
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self.press)
+
+    def press(self) -> None:
+        """As Ctrl-C does."""
+        if self.asked.is_set():
+            self.now.set()
+        else:
+            self.asked.set()
+            self.on_first()

@@ -1,0 +1,142 @@
+"""How a batch is going, in a few figures, and waiting until that is worth telling."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from rl_cli.core.cuts import one_line
+from rl_cli.core.files import read_json
+from rl_cli.data.batch.folder import BatchFolder
+from rl_cli.data.compression.journal import folder_of
+from rl_cli.data.jobs.compressing import output_of
+from rl_cli.data.jobs.job import BUSY, KINDS, Job, worker_of
+from rl_cli.runs.logs import last_lines
+
+LOOK_SECONDS = 0.5
+PROGRESS_SECONDS = 15.0
+CHECK_SECONDS = 1800.0
+"""A wait ends after so long, so that somebody looks whether it is worth going on."""
+LONGEST_REASON = 500
+LOG_LINES = 5
+COUNTED = ("items", "done", "failed", "in_flight")
+COMPRESSED = ("rows", "compressed", "fits", "cannot_fit", "failed", "calls", "cost_usd", "output")
+
+OnProgress = Callable[[dict[str, Any]], None]
+
+
+def batch_status(folder: BatchFolder) -> dict[str, Any]:
+    """The batch as it is now; what is not known is left out.
+
+    Returns:
+        {"name", "dir", "state", "reason", "items", "done", "failed", "in_flight", "cost_usd", "seconds"}:
+        `items` are the samples expected in all; `state` is `merging` between the last sample and the rows.
+        After a merge `merged` and `discarded`; after a compression was begun `compression`; the end of the
+        log where it failed.
+    """
+    state, job = folder.state(), Job(folder, "generate").state()
+    shown = {name: state[name] for name in COUNTED if state.get(name) is not None}
+    began, ended = state.get("started"), state.get("ended")
+    if isinstance(began, int | float):
+        shown["seconds"] = round((ended if isinstance(ended, int | float) else time.time()) - began)
+    compressing = _compression(folder)
+    now = _state(state, job)
+    failed = now == "failed" or compressing.get("state") == "failed"
+    return {
+        "name": folder.name,
+        "dir": str(folder.path),
+        "state": now,
+        "reason": one_line(str(_reason(state, job) or ""), LONGEST_REASON) or None,
+        **shown,
+        "cost_usd": state.get("spend", 0.0),
+        **_merged(folder),
+        **({"compression": compressing} if compressing else {}),
+        **({"log": _log(folder)} if failed else {}),
+    }
+
+
+async def wait_for_batch(
+    folder: BatchFolder, interrupted: asyncio.Event | None = None, on_progress: OnProgress | None = None
+) -> str:
+    """Waits until nobody works on the batch any more.
+
+    Args:
+        folder: The batch's.
+        interrupted: Set by whoever wants the wait to end.
+        on_progress: Told of the state when it has changed, a few times a minute at most.
+
+    Returns:
+        Why the wait ended: "end", "interrupted", or "due" after CHECK_SECONDS.
+    """
+    interrupted = interrupted or asyncio.Event()
+    until, told_at, told = time.monotonic() + CHECK_SECONDS, 0.0, ""
+    while await asyncio.to_thread(worker_of, folder) is not None:
+        if interrupted.is_set():
+            return "interrupted"
+        if time.monotonic() > until:
+            return "due"
+        if on_progress and time.monotonic() - told_at > PROGRESS_SECONDS:
+            told_at, line = time.monotonic(), _line(await asyncio.to_thread(batch_status, folder))
+            if line != told:
+                on_progress({"kind": "state", "state": "running", "reason": line})
+                told = line
+        with suppress(TimeoutError):
+            await asyncio.wait_for(interrupted.wait(), LOOK_SECONDS)
+    return "end"
+
+
+def _state(state: dict[str, Any], job: dict[str, Any]) -> str:
+    if job.get("state") == "starting":
+        return "starting"
+    if job.get("state") in BUSY and state.get("state") not in (None, "running"):
+        return "merging"
+    if _is_later(job, state):
+        return str(job["state"])
+    return str(state.get("state") or job.get("state") or "not begun")
+
+
+def _reason(state: dict[str, Any], job: dict[str, Any]) -> Any:
+    return job.get("reason") if _is_later(job, state) else state.get("reason")
+
+
+def _is_later(job: dict[str, Any], state: dict[str, Any]) -> bool:
+    """Whether a start of it has failed since: before its first sample, or in the merge."""
+    seen = state.get("ended") or state.get("started") or 0
+    return job.get("state") == "failed" and job.get("ended", 0) >= seen
+
+
+def _merged(folder: BatchFolder) -> dict[str, Any]:
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        found = read_json(folder.statistics)
+        return {"merged": found["merged"], "discarded": found["discarded"]}
+    return {}
+
+
+def _compression(folder: BatchFolder) -> dict[str, Any]:
+    job = Job(folder, "compress").state()
+    if not job:
+        return {}
+    report: dict[str, Any] = {}
+    with suppress(OSError, ValueError):
+        report = read_json(folder_of(output_of(folder)) / "report.json")
+    shown = {name: report[name] for name in COMPRESSED if name in report}
+    return {"state": job["state"], "reason": job.get("reason"), **shown}
+
+
+def _log(folder: BatchFolder) -> list[str]:
+    """The end of the log of whichever work failed last."""
+    logs = [Job(folder, kind).log for kind in KINDS]
+    known = [log for log in logs if log.exists()]
+    newest = max(known, key=lambda log: log.stat().st_mtime, default=None)
+    return [one_line(line, LONGEST_REASON) for line in last_lines(newest, LOG_LINES)] if newest else []
+
+
+def _line(status: dict[str, Any]) -> str:
+    if (compression := status.get("compression", {})).get("state") in BUSY:
+        return f"compressing, {compression.get('rows', 0)} rows so far"
+    of = f" of {status['items']}" if "items" in status else ""
+    failed = f", {status['failed']} failed" if status.get("failed") else ""
+    return f"{status['name']}: {status.get('done', 0)}{of} samples{failed}, ${status['cost_usd']:.4f}"

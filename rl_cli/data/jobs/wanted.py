@@ -1,0 +1,99 @@
+"""The settings of a batch from what is asked for in a conversation and what the batch was begun with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rl_cli.core.errors import BadUsage
+from rl_cli.core.settings import load_settings
+from rl_cli.data.batch.config import NAME, BatchConfig, differences
+from rl_cli.data.batch.config_file import INSTEAD, load_config
+from rl_cli.data.batch.folder import BatchFolder, batch_folder, find_batch
+from rl_cli.data.batch.items import items
+
+NOT_BY_CHAT = ("base_url",)
+"""Where keys are sent is for the person to say, in the settings."""
+
+
+def wanted_batch(given: Mapping[str, Any], more: Mapping[str, Any], count: int | None) -> BatchConfig:
+    """The settings of the batch that is asked for, with its model.
+
+    Args:
+        given: Settings by name; None counts as not given. Without `input`, the batch of that `name` is meant.
+        more: Others by dotted name.
+        count: How many samples it should have in all; None: as the settings say.
+
+    Raises:
+        BadUsage: A setting is unknown or wrong, there is no such batch, it was begun otherwise, or no model
+            is configured that could make data.
+    """
+    for field in NOT_BY_CHAT:
+        if field in more:
+            raise BadUsage(
+                f"{field} cannot be set here", "configure the endpoint: rl-cli config set endpoints."
+            )
+    flags = {field: value for field, value in {**more, **given}.items() if value is not None}
+    folder = _folder(flags)
+    begun = folder.exists()
+    if begun:
+        flags = _with_stored(folder, flags)
+    config = load_config(None, {**flags, "name": folder.name})
+    if count is not None:
+        config = _sized(config, count, begun)
+    if config.model is None:
+        config = config.model_copy(update={"model": _model()})
+    if begun and (told := differences(folder.config(), config)):
+        hint = "leave that out, or give another name"
+        raise BadUsage(f"batch {folder.name} was begun otherwise: {'; '.join(told)}", hint)
+    return config
+
+
+def _folder(flags: Mapping[str, Any]) -> BatchFolder:
+    if "input" not in flags:
+        if "name" not in flags:
+            raise BadUsage(
+                "what is to be asked is not said", "give input, or the name of a batch that goes on"
+            )
+        return find_batch(flags["name"])
+    return batch_folder(flags.get("name") or _name_of(flags["input"]))
+
+
+def _name_of(source: str) -> str:
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(source).stem).strip("-._")[:100]
+    return name if NAME.fullmatch(name) else f"batch-{name}"[:100]
+
+
+def _with_stored(folder: BatchFolder, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """What is given, over what the batch was begun with, as far as it was last to go."""
+    stored = folder.config().model_dump()
+    if "input" not in flags:
+        stored["max_samples"] = folder.state().get("max_samples", stored["max_samples"])
+    for field in flags:
+        stored.pop(INSTEAD.get(field, ""), None)
+    return {**stored, **flags}
+
+
+def _sized(config: BatchConfig, count: int, begun: bool) -> BatchConfig:
+    """As many items as give so many samples; each of them asked several times where there are too few."""
+    each = config.most_samples
+    if each > 1 or begun:
+        return config.model_copy(update={"max_samples": -(-count // each)})
+    found = sum(1 for _ in islice(items(config.input, lambda where, why: None), count))
+    each = -(-count // found)
+    return config.model_copy(update={"samples": each, "max_samples": -(-count // each)})
+
+
+def _model() -> str:
+    """The configured one, else that of the first provider with a key, whoever leads the conversation."""
+    from rl_cli.agent.models import OPERATOR, choose_model
+
+    configured = load_settings().model
+    chosen = choose_model(None if configured == OPERATOR else configured).name
+    if chosen == OPERATOR:
+        hint = "name one as provider/name, or set the key of a provider"
+        raise BadUsage("no language model is configured that could make training data", hint)
+    return chosen

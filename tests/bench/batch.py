@@ -1,0 +1,183 @@
+"""How fast a batch is made: `python -P -m tests.bench.batch`.
+
+Beside it runs a bare loop: the OpenAI SDK and `sh -c`, nothing else. Both ask the same server, which takes
+50 ms for an answer: a call of the terminal, then the end. Runs take turns; figures are medians of ratios.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.cli import command
+
+DELAY_SECONDS = 0.05
+ROUNDS = 3
+ITEMS = {4: 40, 64: 200}
+"""In flight -> items of a run."""
+NONE = "no sandbox"
+"""The terminal is not offered, so that a call of it is answered at once with an error."""
+MANY_ROWS = 200_000
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "terminal",
+        "parameters": {"type": "object", "properties": {"command": {"type": "string"}}},
+    },
+}
+
+
+@dataclass
+class Run:
+    """What one process took, with all that it started."""
+
+    seconds: float
+    """From the first request to the end."""
+    cpu: float
+    """Of all, the start included."""
+    peak_mib: float
+    first: float
+    """Seconds from its start to its first request."""
+
+
+@contextmanager
+def chat_server(delay: float = DELAY_SECONDS) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    words = [sys.executable, "-P", "-m", "tests.bench.chat_server", str(delay)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdin
+        try:
+            yield process.stdout.readline().strip(), process
+        finally:
+            process.stdin.close()
+
+
+def measured(words: list[str], items: int, **environment: str) -> Run:
+    """Runs a command against a server of its own; its address is `{url}` in the words."""
+    with chat_server() as (url, server):
+        began, monotonic = time.time(), time.monotonic()
+        process = subprocess.Popen(
+            [word.replace("{url}", url) for word in words],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=os.environ | environment,
+        )
+        assert process.stderr
+        said = process.stderr.read().decode()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        took = time.monotonic() - monotonic
+        if process.returncode:
+            raise SystemExit(f"{words[0]} ended with {process.returncode}: {said[-1000:]}")
+        assert server.stdin
+        assert server.stdout
+        server.stdin.close()
+        told = json.loads(server.stdout.readline())
+    if told["requests"] != 2 * items:
+        raise SystemExit(f"{told['requests']} requests for {items} items")
+    first = told["first"] - began
+    return Run(took - first, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, first)
+
+
+def ours(input_: Path, items: int, in_flight: int, sandbox: str, home: Path) -> Run:
+    words = ["data", "generate", "--input", str(input_), "--name", "b", "--model", "openai/m", "--yes"]
+    offered = ["math"] if sandbox == NONE else ["terminal", "--sandbox", sandbox]
+    words += ["--base-url", "{url}", "--toolsets", *offered]
+    words += ["--concurrency", str(in_flight), "--max-samples", str(items)]
+    return measured(command(*words), items, RL_CLI_HOME=str(home))
+
+
+def bare(input_: Path, items: int, in_flight: int) -> Run:
+    words = [sys.executable, "-P", "-m", "tests.bench.batch", "bare", "{url}", str(input_)]
+    return measured([*words, str(items), str(in_flight)], items)
+
+
+async def bare_loop(url: str, prompts: list[str], in_flight: int) -> None:
+    """What a person would write in an hour."""
+    import openai
+
+    client = openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0)
+    free = asyncio.Semaphore(in_flight)
+
+    async def one(prompt: str) -> None:
+        messages: list[Any] = [{"role": "user", "content": prompt}]
+        async with free:
+            while True:
+                answer = await client.chat.completions.create(model="m", messages=messages, tools=[TOOL])  # type: ignore[call-overload]
+                message = answer.choices[0].message
+                messages.append(message.model_dump(exclude_none=True))
+                if not message.tool_calls:
+                    return
+                for call in message.tool_calls:
+                    shell = await asyncio.create_subprocess_exec(
+                        "sh", "-c", json.loads(call.function.arguments)["command"], stdout=-1, stderr=-1
+                    )
+                    out, _ = await shell.communicate()
+                    messages.append({"role": "tool", "content": out.decode(), "tool_call_id": call.id})
+
+    await asyncio.gather(*(one(prompt) for prompt in prompts))
+
+
+def write_rows(path: Path, count: int) -> None:
+    with path.open("w") as file:
+        for number in range(count):
+            file.write(json.dumps({"prompt": f"Question {number}: what does echo print?"}) + "\n")
+
+
+def compare(folder: Path, sandbox: str, in_flight: int) -> None:
+    items = ITEMS[in_flight]
+    input_ = folder / "rows.jsonl"
+    write_rows(input_, items)
+    pairs = []
+    for round_ in range(ROUNDS):
+        home = folder / f"{sandbox.split()[0]}-{in_flight}-{round_}"
+        pairs.append((bare(input_, items, in_flight), ours(input_, items, in_flight, sandbox, home)))
+    rate = statistics.median(b.seconds / o.seconds for b, o in pairs)
+    cpu = statistics.median(o.cpu / b.cpu for b, o in pairs)
+    each = [1000 * statistics.median(run.cpu / items for run in runs) for runs in zip(*pairs, strict=True)]
+    print(
+        f"{sandbox}, {in_flight} in flight: throughput {rate:.2f} of the bare loop's, "
+        f"CPU {cpu:.2f} times its own ({each[1]:.1f} to {each[0]:.1f} ms an item, starts included)"
+    )
+
+
+def start_and_memory(folder: Path) -> None:
+    input_ = folder / "many.jsonl"
+    write_rows(input_, MANY_ROWS)
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-c", "import openai"], check=True)
+    sdk = time.monotonic() - began
+    lone, full = bare(input_, 8, 4), ours(input_, 8, 4, "local", folder / "many")
+    print(
+        f"of {MANY_ROWS:,} rows: first request after {full.first:.2f} s, the SDK's import takes {sdk:.2f} s; "
+        f"peak memory {full.peak_mib:.0f} MiB, the bare loop's {lone.peak_mib:.0f} MiB"
+    )
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for sandbox in (NONE, "local", "bubblewrap"):
+            for in_flight in ITEMS:
+                compare(Path(folder), sandbox, in_flight)
+        start_and_memory(Path(folder))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["bare"]:
+        with open(sys.argv[3]) as rows:
+            asked = [json.loads(line)["prompt"] for line in islice(rows, int(sys.argv[4]))]
+        asyncio.run(bare_loop(sys.argv[2], asked, int(sys.argv[5])))
+    else:
+        main()

@@ -1,0 +1,178 @@
+"""`rl-cli data generate` and `resume`, as a person uses them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rl_cli.cli.main import run
+from rl_cli.data.batch.folder import batch_folder
+from tests.data.generation.batches import FAILS, agent, entries, prompts_done, rows, write_prompts
+from tests.e2e.cli import Outcome
+from tests.e2e.terminal import Terminal
+from tests.wire.server import Answer, Call, Reply, Request, WireServer
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "datagen"
+
+
+@pytest.fixture
+def server() -> Iterator[WireServer]:
+    with WireServer(agent) as server:
+        yield server
+
+
+RunHere = Callable[..., Outcome]
+
+
+@pytest.fixture
+def rl_cli(capsys: pytest.CaptureFixture[str]) -> RunHere:
+    """The command in this process, as its entry point runs it."""
+
+    def here(*words: str) -> Outcome:
+        code = run(list(words))
+        out, err = capsys.readouterr()
+        return Outcome(code, out, err)
+
+    return here
+
+
+def _solves(request: Request) -> Answer:
+    """Right at every second try, in a terminal where there is one."""
+    names = {tool["function"]["name"] for tool in request.body.get("tools", [])}
+    if "bash" in names and request.body["messages"][-1]["role"] != "tool":
+        return Reply(calls=[Call("bash", {"command": "pwd"})])
+    if "bash" in names:
+        return Reply(calls=[Call("finish", {"answer": "done"})])
+    asked = str(request.body["messages"][-1]["content"])
+    right = 42 if "baker" in asked else 17 if "marbles" in asked else 85
+    return Reply(f"The answer is {right if request.number % 2 else 7}.", reasoning="so")
+
+
+@pytest.mark.parametrize("example", sorted(path.name for path in EXAMPLES.glob("*.yaml")))
+def test_the_examples_run(example: str, server: WireServer, rl_cli: RunHere) -> None:
+    server.set(_solves)
+    words = ["data", "generate", "--config", str(EXAMPLES / example), "--model", "openai/m", "--yes"]
+    done = rl_cli(*words, "--base-url", server.openai_url, "--sandbox", "local")
+    assert done.code == 0, done.err
+    name = example.removesuffix(".yaml").replace("_", "-")
+    statistics = json.loads(batch_folder(name).statistics.read_text())
+    assert statistics["merged"] >= 2
+    assert statistics["pending"] == 0
+    if example == "rejection.yaml":
+        assert statistics["evaluation"]
+
+
+def test_a_dry_run_tells_draws_and_cost_and_asks_nothing(
+    tmp_path: Path, server: WireServer, rl_cli: RunHere
+) -> None:
+    input_ = write_prompts(tmp_path / "in.jsonl", ["a", "b", {"no": "text"}])
+    words = ["data", "generate", "--input", str(input_), "--name", "b", "--toolsets", "math"]
+    done = rl_cli(*words, "--samples", "3", "--model", "anthropic/claude-sonnet-5-5", "--dry-run")
+    assert done.code == 0, done.err
+    assert "samples to ask" in done.out
+    assert "6" in done.out
+    assert "offered: math" in done.out
+    assert "$" in done.out
+    assert not server.requests
+    assert not batch_folder("b").exists()
+
+
+def test_a_trial_first_and_then_the_rest_and_bad_rows_are_told(
+    tmp_path: Path, server: WireServer, rl_cli: RunHere
+) -> None:
+    input_ = write_prompts(tmp_path / "in.jsonl", ["a", ["no"], "b", 17])
+    words = ["data", "generate", "--input", str(input_), "--name", "b", "--model", "openai/m", "--yes"]
+    words += ["--base-url", server.openai_url, "--toolsets", "math", "--sandbox", "local"]
+    first = rl_cli(*words, "--max-samples", "1")
+    assert first.code == 0, first.err
+    assert prompts_done() == {"a": 1}
+    second = rl_cli(*words)
+    assert second.code == 0, second.err
+    assert "line 2 is passed over" in second.err
+    assert prompts_done() == {"a": 1, "b": 1, "17": 1}
+    assert "3 done, 0 failed" in second.err
+    other = rl_cli(*words, "--temperature", "0.3")
+    assert other.code == 2
+    assert "temperature was None and is 0.3" in other.err
+
+
+def test_resume_goes_on_with_the_settings_of_the_batch(
+    tmp_path: Path, server: WireServer, rl_cli: RunHere
+) -> None:
+    input_ = write_prompts(tmp_path / "in.jsonl", [f"p{n}" for n in range(6)])
+    server.set(lambda request: agent(request) if request.number < 4 else FAILS)
+    words = ["data", "generate", "--input", str(input_), "--name", "b", "--model", "openai/m", "--yes"]
+    words += ["--base-url", server.openai_url, "--toolsets", "math", "--sandbox", "local"]
+    first = rl_cli(*words, "--concurrency", "2", "--give-up-after", "3")
+    assert first.code == 1
+    assert "it broke" in first.err
+    assert "rl-cli data resume b" in first.err
+    assert 0 < len(entries()) < 6
+    server.set(agent)
+    done = rl_cli("data", "resume", "b", "--yes")
+    assert done.code == 0, done.err
+    assert len(rows()) == 6
+    shown = json.loads(rl_cli("data", "stats", "b", "--json").out)
+    assert (shown["done"], shown["pending"], shown["merged"]) == (6, 0, 6)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--model", "openai/m", "--toolsets", "maths"], "unknown toolset 'maths'"),
+        (["--model", "openai/m", "--toolsets", "rl"], "the assistant's own"),
+        (["--model", "opemai/m"], "unknown model"),
+        (["--model", "builtin/operator"], "makes no training data"),
+        (["--model", "openai/m", "--sandbox", "dockr"], "did you mean docker"),
+        (["--model", "openai/m", "--distribution", "sciense"], "did you mean science"),
+        (["--model", "openai/m", "--executor", "spark"], "executor"),
+        (["--model", "openai/m", "--concurrency", "0"], "concurrency"),
+    ],
+)
+def test_what_cannot_be_is_told_before_anything_is_begun(
+    tmp_path: Path, words: list[str], told: str, rl_cli: RunHere
+) -> None:
+    input_ = write_prompts(tmp_path / "in.jsonl", ["a"])
+    given = ["data", "generate", "--input", str(input_), "--name", "b", "--yes"]
+    done = rl_cli(*given, "--base-url", "http://127.0.0.1:9/v1", *words)
+    if "operator" in words[1]:
+        done = rl_cli(*given, *words)
+    assert (done.code, told in done.err) == (2, True), done.err
+    assert not batch_folder("b").exists()
+
+
+def test_an_input_without_a_row_begins_nothing(tmp_path: Path, rl_cli: RunHere) -> None:
+    input_ = write_prompts(tmp_path / "in.jsonl", [["no"], {"no": 1}])
+    words = ["data", "generate", "--input", str(input_), "--name", "b", "--model", "openai/m"]
+    done = rl_cli(*words, "--base-url", "http://127.0.0.1:9/v1", "--sandbox", "local")
+    assert done.code == 2
+    assert "line 1" in done.err
+    assert not batch_folder("b").exists()
+
+
+def test_what_is_logged_of_an_item_begins_with_its_number(
+    tmp_path: Path, server: WireServer, rl_cli: RunHere
+) -> None:
+    server.set(lambda request: Reply(calls=[Call("terminal", {"command": "true"})]))
+    input_ = tmp_path / "in.jsonl"
+    input_.write_text('{"prompt": "a"}\n{"prompt": "b", "cwd": "/no/such/folder"}\n')
+    words = ["data", "generate", "--input", str(input_), "--name", "b", "--model", "openai/m", "--yes"]
+    words += ["--base-url", server.openai_url, "--toolsets", "terminal", "--sandbox", "local"]
+    done = rl_cli(*words, "--max-turns", "1")
+    assert done.code == 1
+    assert "[item 2] " in (batch_folder("b").path / "batch.log").read_text()
+    failed = next(entry for entry in entries() if entry["state"] == "failed")
+    assert (failed["reason"], failed["attempts"]) == ("sandbox", 2)
+    assert "/no/such/folder" in failed["error"]
+
+
+def test_a_terminal_shows_a_bar_that_stays_in_place(tmp_path: Path, server: WireServer) -> None:
+    input_ = write_prompts(tmp_path / "in.jsonl", ["a", "b"])
+    words = ["data", "generate", "--input", str(input_), "--name", "b", "--model", "openai/m", "--yes"]
+    words += ["--base-url", server.openai_url, "--toolsets", "math", "--sandbox", "local"]
+    with Terminal(*words) as terminal:
+        terminal.expect("2 of 2 ended")
+        terminal.expect("b: finished, 2 done")

@@ -1,0 +1,108 @@
+"""Ctrl-C on a batch."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+
+from rl_cli.data.batch.folder import batch_folder
+from tests.data.generation.batches import agent, entries, make, prompts_done, rows, words, write_prompts
+from tests.wire.server import Answer, Call, Reply, Request, WireServer
+
+
+def _started(argv: list[str], home: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        argv,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"RL_CLI_HOME": str(home)},
+        start_new_session=True,
+        text=True,
+    )
+
+
+def _wait_for(what: object, seconds: float = 60) -> None:
+    assert callable(what)
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_the_first_lets_what_is_in_flight_end_and_the_batch_can_be_resumed(
+    tmp_path: Path, home: Path
+) -> None:
+    input_ = write_prompts(tmp_path / "in.jsonl", [f"p{n}" for n in range(40)])
+
+    def answer(request: Request) -> Answer:
+        reply = agent(request)
+        assert isinstance(reply, Reply)
+        return Reply(reply.text, reply.calls, reply.reasoning, delay=0.3)
+
+    with WireServer(answer) as server:
+        process = _started(words(input_, server, "--concurrency", "4"), home)
+        _wait_for(lambda: len(server.requests) >= 9)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 130, said
+        assert "rl-cli data resume b" in said
+        begun = {r.body["seed"] for r in server.requests}
+        assert len(entries()) == len(begun) < 40, "what was begun came to its end"
+        assert batch_folder("b").state()["state"] == "stopped"
+        assert len(batch_folder("b").trajectories.read_text().splitlines()) == len(begun)
+        server.set(agent)
+        before = len(server.requests)
+        assert make(input_, server).exit_code == 0
+        assert not begun & {r.body["seed"] for r in server.requests[before:]}
+    assert prompts_done().total() == len(prompts_done()) == 40
+
+
+def test_the_second_ends_it_at_once(tmp_path: Path, home: Path) -> None:
+    input_ = write_prompts(tmp_path / "in.jsonl", ["a", "b", "c"])
+    with WireServer(lambda request: Reply("late", delay=60)) as server:
+        process = _started(words(input_, server), home)
+        _wait_for(lambda: len(server.requests) == 3)
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.5)  # one after the other, as a person presses
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=50)
+    assert (process.returncode, entries()) == (130, [])
+
+
+def test_bat_08_a_hanging_tool_does_not_hold_up_ctrl_c(tmp_path: Path, home: Path) -> None:
+    def answer(request: Request) -> Answer:
+        if "hang" in str(request.body["messages"][0]["content"]):
+            return Reply(calls=[Call("terminal", {"command": "sleep 987654"})])
+        return Reply("fine")
+
+    input_ = write_prompts(tmp_path / "in.jsonl", ["a", "hang", "b"])
+    with WireServer(answer) as server:
+        process = _started(words(input_, server, "--toolsets", "terminal"), home)
+        _wait_for(lambda: len(rows()) == 2 and _sleepers())
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=60)
+    assert (process.returncode, len(rows())) == (130, 2)
+    assert not _sleepers()
+
+
+def _sleepers() -> list[int]:
+    return [p.pid for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "987654"]]
+
+
+def test_nobody_makes_a_batch_that_another_process_makes(tmp_path: Path, home: Path) -> None:
+    input_ = write_prompts(tmp_path / "in.jsonl", ["a"])
+    with WireServer(lambda request: Reply("late", delay=60)) as server:
+        process = _started(words(input_, server), home)
+        try:
+            _wait_for(lambda: len(server.requests) == 1)
+            second = subprocess.run(words(input_, server), capture_output=True, text=True, timeout=60)
+        finally:
+            process.kill()
+            process.communicate()
+    assert second.returncode == 2
+    assert f"process {process.pid}" in second.stderr

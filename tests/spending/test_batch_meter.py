@@ -1,0 +1,118 @@
+"""The meter of a batch: many requests under one entry of the ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from environments.policies.base import BudgetExhausted, Usage
+from rl_cli.spending.batch_meter import BatchMeter, Share
+from rl_cli.spending.ledger import Ledger, Totals
+from rl_cli.spending.limits import Limits
+from rl_cli.spending.units import Amounts
+
+
+def price(model: str, usage: Usage) -> float | None:
+    return (usage.input_tokens + 5 * usage.output_tokens) / 1000
+
+
+def meter_in(home: Path, **limits: float) -> BatchMeter:
+    return BatchMeter(Ledger(home), Limits(session=limits), "batch-b", price)
+
+
+def totals(home: Path) -> Totals:
+    with Ledger(home).reading() as books:
+        return books.totals("session", "batch-b")
+
+
+def test_what_requests_took_is_written_at_a_flush_and_at_the_end(tmp_path: Path) -> None:
+    meter = meter_in(tmp_path)
+    first, second = (meter.reserve("m", 100, 100) for _ in range(2))
+    assert first.settle(Usage(100, 10)) == pytest.approx(0.15)
+    assert meter.spent().dollars == pytest.approx(0.15)
+    meter.flush()
+    assert totals(tmp_path).spent == Amounts()
+    assert totals(tmp_path).reserved.dollars >= 0.15 + 0.6
+    second.release()
+    meter.close()
+    assert totals(tmp_path).spent.dollars == pytest.approx(0.15)
+    assert totals(tmp_path).spent.tokens == 110
+    assert totals(tmp_path).reserved == Amounts()
+    assert meter.spent().dollars == pytest.approx(0.15)
+
+
+def test_one_that_is_killed_leaves_what_was_written_by_then(tmp_path: Path) -> None:
+    import multiprocessing
+
+    process = multiprocessing.get_context("spawn").Process(target=_spend_and_die, args=(tmp_path,))
+    process.start()
+    process.join()
+    assert process.exitcode == -9
+    with Ledger(tmp_path).looking() as books:
+        assert books.totals("session", "batch-b").spent.dollars == pytest.approx(0.15)
+
+
+def _spend_and_die(home: Path) -> None:
+    import os
+    import signal
+
+    meter = meter_in(home)
+    meter.reserve("m", 100, 100).settle(Usage(100, 10))
+    meter.flush()
+    meter.reserve("m", 100, 100)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_budget_lets_through_as_many_requests_as_fit_one_by_one(tmp_path: Path) -> None:
+    meter = meter_in(tmp_path, dollars=2.0)
+    under_way = [meter.reserve("m", 100, 100) for _ in range(3)]  # 0.6 each at most
+    with pytest.raises(BudgetExhausted):
+        meter.reserve("m", 100, 100)
+    for share in under_way:
+        share.settle(Usage(100, 0))  # 0.1 each
+    assert [meter.reserve("m", 100, 100) for _ in range(2)]
+    with pytest.raises(BudgetExhausted):
+        meter.reserve("m", 100, 100)
+
+
+def test_a_first_request_that_is_refused_leaves_a_ledger_that_can_be_read(tmp_path: Path) -> None:
+    with pytest.raises(BudgetExhausted):
+        meter_in(tmp_path, dollars=0.1).reserve("m", 100, 100)
+    assert totals(tmp_path) == Totals()
+
+
+requests = st.tuples(st.integers(0, 2000), st.integers(0, 2000), st.floats(0, 1), st.integers(0, 3))
+
+
+@settings(max_examples=30)
+@given(st.lists(requests, max_size=30), st.floats(0.1, 100))
+def test_no_order_of_requests_spends_more_than_the_budget_and_all_adds_up(
+    tmp_path_factory: pytest.TempPathFactory, asked: list[tuple[int, int, float, int]], budget: float
+) -> None:
+    home = tmp_path_factory.mktemp("home")
+    meter, spent, under_way = meter_in(home, dollars=budget), 0.0, list[tuple[Share, Usage]]()
+
+    def settle() -> float:
+        share, usage = under_way.pop(0)
+        return share.settle(usage)
+
+    for input_tokens, output_tokens, used, waiting in asked:
+        try:
+            share = meter.reserve("m", input_tokens, output_tokens)
+        except BudgetExhausted:
+            continue
+        under_way.append((share, Usage(input_tokens, int(used * output_tokens))))
+        while len(under_way) > waiting:
+            spent += settle()
+        if waiting == 1:
+            meter.flush()
+    while under_way:
+        spent += settle()
+    assert spent <= budget + 1e-6
+    assert meter.spent().dollars == pytest.approx(spent)
+    meter.close()
+    assert totals(home).spent.dollars == pytest.approx(spent)
+    assert totals(home).reserved.dollars == 0
