@@ -9,6 +9,9 @@ REQUEST ?= train a GSM8K model
 # Of each part of make fuzz.
 SECONDS ?= 60
 
+# The tests start thousands of processes: each module is compiled once, not by each of them.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint soak bench fuzz install clean
 
 demo: $(VENV)/.train
