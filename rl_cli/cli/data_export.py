@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from rl_cli.data.export.exporting import Report
 
 
-LEARNT_FROM = 10 * 2**20
-"""Bytes of a file of lines from which `datasets` infers its columns."""
-
-
 class FormatName(StrEnum):
     trl = "trl"
     sharegpt = "sharegpt"
@@ -92,11 +88,6 @@ def export_command(
 
 def _print_report(report: Report) -> None:
     say(f"{report.written} of {report.read} rows: {report.output}")
-    if report.is_lines and Path(report.output).stat().st_size > LEARNT_FROM:
-        say(
-            "datasets.load_dataset learns the types from the first 10 MB of lines, and fails where later "
-            "ones differ; a folder or a .parquet file loads whatever the order"
-        )
     for why, count in report.left_out.most_common():
         say(f"left out: {count}: {why}")
     if report.duplicates:

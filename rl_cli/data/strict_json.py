@@ -41,15 +41,15 @@ def repair_escapes(text: str) -> str:
     return _ESCAPE.sub(lambda found: r"\ufffd" if found[1] else found[0], text)
 
 
-def too_deep(text: str) -> bool:
-    """Whether a JSON text has more than DEEPEST levels."""
-    if text.count("[") + text.count("{") <= DEEPEST:
+def too_deep(text: str, levels: int = DEEPEST) -> bool:
+    """Whether a JSON text has more than so many levels."""
+    if text.count("[") + text.count("{") <= levels:
         return False
     depth = 0
     for found in _NESTING.finditer(text):
         if found[0] in "[{":
             depth += 1
-            if depth > DEEPEST:
+            if depth > levels:
                 return True
         elif found[0] in "]}":
             depth -= 1

@@ -86,7 +86,7 @@ def from_conversations(
 
     Args:
         conversations: The turns, from JSON.
-        system_messages: Those that `to_conversations` kept beside them.
+        system_messages: Those that `to_conversations` kept beside them, or their JSON text.
 
     Raises:
         Unconvertible: It is not in this form; it says which turn.
@@ -112,7 +112,7 @@ def from_conversations(
                 raise ValueError("results that follow no gpt turn")
         except (ValueError, RecursionError) as error:
             raise Unconvertible(f"turn {number}: {error}") from None
-    for at, content in map(_read_system, _listed(system_messages)):
+    for at, content in map(_read_system, _kept(system_messages)):
         if not 0 <= at <= len(messages):
             raise Unconvertible(
                 f"a system message stands at {one_line(str(at), 20)} of {len(messages)} messages"
@@ -144,6 +144,15 @@ def _read_turn(turn: Any) -> tuple[str, str]:
     if not isinstance(value, str):
         raise Unconvertible(f"a {role} turn without a text as value")
     return role, repair_surrogates(value)
+
+
+def _kept(system_messages: Any) -> list[Any]:
+    if not isinstance(system_messages, str):
+        return _listed(system_messages)
+    try:
+        return _listed(strict_json(system_messages))
+    except (ValueError, RecursionError) as error:
+        raise Unconvertible(f"system_messages are a text that is no JSON list: {error}") from None
 
 
 def _read_system(message: Any) -> tuple[int, str]:

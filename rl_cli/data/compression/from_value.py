@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from rl_cli.core.json_text import repair_surrogates
+from rl_cli.core.json_text import load_json, repair_surrogates
 from rl_cli.data.blocks import ResponseBlock, read_response, write_response
 from rl_cli.data.compression.conversation import ROLES, Summary, Unreadable, spliced
 from rl_cli.data.markup import escape_text
@@ -22,6 +23,9 @@ class FromValue:
         self._turns = list(turns)
         self.roles = [self._role(number, turn) for number, turn in enumerate(turns)]
         self.texts = [repair_surrogates(turn[self._names[1]]) for turn in turns]
+        if isinstance(system_messages, str):  # as exports write them
+            with suppress(ValueError):
+                system_messages = load_json(system_messages)
         kept = system_messages if isinstance(system_messages, list) else []
         contents = [message.get("content") for message in kept if isinstance(message, dict)]
         self.beside = [repair_surrogates(content) for content in contents if isinstance(content, str)]

@@ -23,12 +23,12 @@ def to_atif(row: dict[str, Any]) -> dict[str, Any]:
 
     Arguments that are no JSON object, which the format lacks, stand as text in the call's `extra`.
     """
-    key = row.get("key") or "row"
+    key, model = str(row.get("key") or "row"), row.get("model")
     steps = [{"step_id": number, **step} for number, step in enumerate(_steps(row["messages"]), 1)]
     agent = {
         "name": "rl-cli",
         "version": version("rl-flywheel"),
-        "model_name": row.get("model"),
+        "model_name": model if isinstance(model, str) else None,
         "tool_definitions": row["tools"] or None,
     }
     known = ("completed", "score", "marks", "sampling", "seed", "toolsets", "metadata")
@@ -84,13 +84,17 @@ def _metrics(row: dict[str, Any], steps: int) -> dict[str, Any]:
     usage = found if isinstance(found, dict) else {}
     return _filled(
         {
-            "total_prompt_tokens": usage.get("input_tokens"),
-            "total_completion_tokens": usage.get("output_tokens"),
-            "total_cached_tokens": usage.get("cached_tokens"),
-            "total_cost_usd": row.get("cost_usd"),
+            "total_prompt_tokens": _number(usage.get("input_tokens")),
+            "total_completion_tokens": _number(usage.get("output_tokens")),
+            "total_cached_tokens": _number(usage.get("cached_tokens")),
+            "total_cost_usd": _number(row.get("cost_usd")),
             "total_steps": steps,
         }
     )
+
+
+def _number(value: Any) -> int | float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _filled(fields: dict[str, Any]) -> dict[str, Any]:

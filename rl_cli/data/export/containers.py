@@ -1,4 +1,4 @@
-"""What holds an export's rows: lines of JSON, a Parquet file, a folder of such or of JSON files.
+"""What holds an export's rows: lines of JSON, a Parquet file, a folder of either.
 
 Each takes rows one at a time and keeps no more than one group of them in memory.
 """
@@ -6,11 +6,14 @@ Each takes rows one at a time and keeps no more than one group of them in memory
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self
 
 from rl_cli.core.json_text import to_json
+from rl_cli.data.export.lines import as_line
+from rl_cli.data.export.output import ABOUT
 from rl_cli.data.export.schema import Columns, arrow_schema, as_record, as_table
 
 if TYPE_CHECKING:
@@ -37,17 +40,20 @@ class Container(Protocol):
 
 
 class JsonLines:
-    """A file with one row a line."""
+    """A file with one row a line: as it is, or in the form of `lines` where it has columns."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, columns: Columns | None = None) -> None:
+        self._path, self._columns = path, columns
+        self._is_first = True
 
     def __enter__(self) -> Self:
         self._file: BinaryIO = self._path.open("xb")
         return self
 
     def write(self, row: dict[str, Any]) -> None:
-        self._file.write(to_json(row).encode() + b"\n")
+        line = row if self._columns is None else as_line(row, self._columns, self._is_first)
+        self._file.write(to_json(line).encode() + b"\n")
+        self._is_first = False
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         self._file.close()
@@ -134,16 +140,19 @@ class JsonFolder:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._taken = Counter([Path(ABOUT).stem])
 
     def __enter__(self) -> Self:
         return self
 
     def write(self, row: dict[str, Any]) -> None:
         name = re.sub(r"[^A-Za-z0-9._-]", "_", row["trajectory_id"]).lstrip(".")[:100] or "row"
-        number, path = 1, self._folder / f"{name}.json"
-        while path.exists():
-            number += 1
-            path = self._folder / f"{name}.{number}.json"
+        while True:  # `a` for the second time may be `a.2` for the first
+            self._taken[name.lower()] += 1  # some file systems know no case
+            number = f".{self._taken[name.lower()]}" if self._taken[name.lower()] > 1 else ""
+            path = self._folder / f"{name}{number}.json"
+            if not path.exists():
+                break
         path.write_text(to_json(row, indent=2) + "\n", "utf-8")
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:

@@ -55,11 +55,6 @@ class Report:
     masked: Counter[str] = field(default_factory=Counter)
     """`secret`, or a kind of personal data -> how often."""
 
-    @property
-    def is_lines(self) -> bool:
-        """Whether the output is a file of JSON lines."""
-        return self.format != "parquet" and Path(self.output).suffix.lower() in LINES
-
     def to_dict(self) -> dict[str, Any]:
         return {
             name: dict(value) if isinstance(value, Counter) else value for name, value in vars(self).items()
@@ -106,10 +101,11 @@ def export(
             for row in source.rows(bad):
                 report.read += 1
                 row = masker.masked(row)
-                if duplicates and not duplicates.is_new(row["messages"]):
-                    continue
                 try:
-                    container.write(shape(row))
+                    made = shape(row)
+                    if duplicates and not duplicates.is_new(row["messages"]):
+                        continue
+                    container.write(made)
                     report.written += 1
                 except Unconvertible as reason:
                     report.left_out[str(reason)] += 1
@@ -129,12 +125,14 @@ def _is_folder(format_: Format, output: Path) -> bool:
         raise BadUsage(f"a data set for 'datasets' is a folder, not {output.name}", "leave out the suffix")
     if format_ == "atif" and suffix == PARQUET:
         raise BadUsage("ATIF is JSON", "name a .jsonl file, or a folder")
+    if format_ == "parquet" and suffix in LINES:
+        raise BadUsage(f"{output.name} is no name for a Parquet file", f"name a {PARQUET} file")
     return format_ == "hf" or (format_ != "parquet" and suffix not in (*LINES, PARQUET))
 
 
 def _container(format_: Format, output: Path, path: Path, columns: Columns | None) -> Container:
     if format_ != "parquet" and output.suffix.lower() in LINES:
-        return JsonLines(path)
+        return JsonLines(path, columns)
     if columns is None:
         return JsonFolder(path)
     return ParquetFile(path, columns) if not _is_folder(format_, output) else ParquetFolder(path, columns)

@@ -18,6 +18,7 @@ from rl_cli.core.json_text import to_json
 from rl_cli.data.errors import Unconvertible
 
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?')
+TOO_LARGE = "a whole number of more than 64 bits, which loaders of data sets refuse"
 MOST_DIGITS = 19
 """More of them fill more than 64 bits."""
 
@@ -32,9 +33,7 @@ def loadable_json(value: Any) -> str:
     try:
         as_it_is = _read(text) == value
     except ValueError:
-        raise Unconvertible(
-            "a whole number of more than 64 bits, which loaders of data sets refuse"
-        ) from None
+        raise Unconvertible(TOO_LARGE) from None
     return text if as_it_is else _TOKEN.sub(lambda token: _spelled(token[0]), text)
 
 

@@ -29,7 +29,7 @@ def new_output(target: Path, *, folder: bool, force: bool) -> Iterator[Path]:
         BadUsage: Something is there, or its own folder is not.
         RlCliError: It cannot be written; nothing is left beside it, and what was there is untouched.
     """
-    target = target.expanduser().absolute()
+    target = Path(os.path.expanduser(target)).absolute()
     _require_free(target, folder, force)
     temporary = target.with_name(f".{target.name[:100]}.{os.urandom(6).hex()}.tmp")
     try:
@@ -51,8 +51,8 @@ def _require_free(target: Path, folder: bool, force: bool) -> None:
         return
     if not force:
         raise BadUsage(f"{target} exists already", "name another --output, or replace it with --force")
-    if folder != target.is_dir():
-        raise BadUsage(f"{target} is {'a folder' if not folder else 'no folder'}", "name another --output")
+    if not (target.is_dir() if folder else target.is_file()):
+        raise BadUsage(f"{target} is no {'folder' if folder else 'file'}", "name another --output")
     if folder and any(target.iterdir()) and not (target / ABOUT).is_file():
         raise BadUsage(f"{target} is no export: it has no {ABOUT}", "name another --output")
 
@@ -82,7 +82,7 @@ def _sync(path: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    if path.is_dir():
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)

@@ -81,7 +81,32 @@ def as_record(row: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
     Raises:
         Unconvertible: A value is not of its column's kind; it says which.
     """
-    return {name: _value(name, row.get(name), kind) for name, kind in columns.items()}
+    return {name: _held(checked(name, row.get(name), kind), kind) for name, kind in columns.items()}
+
+
+def checked(name: str, value: Any, kind: Kind) -> Any:
+    """The value, which is None or of its kind; of a key that is a whole number, its text.
+
+    Raises:
+        Unconvertible: It is of another one.
+    """
+    if value is None or kind == "json":
+        return value
+    if kind == "number":
+        return _number(name, value)
+    if name == "key" and type(value) is int:
+        return str(value)
+    if kind in ("jsons", "texts", "turns") and not isinstance(value, list):
+        raise Unconvertible(f"'{name}' is no list")
+    if kind == "texts" and not all(isinstance(each, str) for each in value):
+        raise Unconvertible(f"'{name}' is no list of texts")
+    if kind == "text" and not isinstance(value, str):
+        raise Unconvertible(f"'{name}' is no text")
+    if kind == "switch" and not isinstance(value, bool):
+        raise Unconvertible(f"'{name}' is neither true nor false")
+    if kind == "whole" and (type(value) is not int or not -(2**63) <= value < 2**63):
+        raise Unconvertible(f"'{name}' is no whole number of 64 bits")
+    return value
 
 
 def _schema(columns: Columns, free: Literal["arrow.json", "text"]) -> pyarrow.Schema:
@@ -102,26 +127,12 @@ def _schema(columns: Columns, free: Literal["arrow.json", "text"]) -> pyarrow.Sc
     return pyarrow.schema([(name, types[kind]) for name, kind in columns.items()])
 
 
-def _value(name: str, value: Any, kind: Kind) -> Any:
+def _held(value: Any, kind: Kind) -> Any:
     if value is None:
         return None
     if kind == "json":
         return loadable_json(value)
-    if kind in ("jsons", "texts", "turns") and not isinstance(value, list):
-        raise Unconvertible(f"'{name}' is no list")
-    if kind == "jsons":
-        return [loadable_json(each) for each in value]
-    if kind == "texts" and not all(isinstance(each, str) for each in value):
-        raise Unconvertible(f"'{name}' is no list of texts")
-    if kind == "text" and not isinstance(value, str):
-        raise Unconvertible(f"'{name}' is no text")
-    if kind == "switch" and not isinstance(value, bool):
-        raise Unconvertible(f"'{name}' is neither true nor false")
-    if kind == "whole" and (type(value) is not int or not -(2**63) <= value < 2**63):
-        raise Unconvertible(f"'{name}' is no whole number of 64 bits")
-    if kind == "number":
-        return _number(name, value)
-    return value
+    return [loadable_json(each) for each in value] if kind == "jsons" else value
 
 
 def _number(name: str, value: Any) -> float:

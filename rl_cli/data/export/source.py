@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +15,13 @@ from rl_cli.core.files import explain_os_error, open_regular
 from rl_cli.core.handwritten import short
 from rl_cli.data.canonical import canonical
 from rl_cli.data.errors import Unconvertible
-from rl_cli.data.strict_json import refuse, repair_escapes
+from rl_cli.data.strict_json import refuse, repair_escapes, too_deep
 from rl_cli.data.trajectory import from_conversations, tool_schemas
 
 LONGEST_LINE = 64 * 2**20
 """Bytes. A longer line is passed over unread: a line of text takes five times its length of memory."""
+DEEPEST_LINE = 128
+"""Levels of nesting: what walks through a row calls itself for each."""
 MERGED = "trajectories.jsonl"
 """What a merge makes of a batch."""
 
@@ -74,11 +77,14 @@ def find_source(given: str, home: Path) -> Source:
     Raises:
         BadUsage: There is neither, or the batch is not merged yet.
     """
-    path = Path(given).expanduser()
-    if path.is_file():
-        return Source(path, path.name)
+    path = Path(os.path.expanduser(given))
+    try:
+        if path.is_file():
+            return Source(path, path.name)
+    except OSError as error:  # a name that is too long, a folder that is closed
+        raise explain_os_error(error, short(given, 100)) from error
     batch = home / "batches" / given
-    if given and "/" not in given and batch.is_dir():
+    if given not in ("", ".", "..") and "/" not in given and batch.is_dir():
         merged = batch / MERGED
         if not merged.is_file():
             raise BadUsage(f"the batch '{given}' has no rows yet", f"rl-cli data merge {given}")
@@ -123,10 +129,13 @@ def _object(line: bytes | None) -> dict[str, Any]:
     if line is None:
         raise Unconvertible(f"longer than {LONGEST_LINE // 2**20} MiB, and passed over")
     try:
-        text = line.removeprefix(codecs.BOM_UTF8).decode()
-        value = json.loads(repair_escapes(text), parse_constant=refuse)
-    except (ValueError, RecursionError) as error:
+        text = repair_escapes(line.removeprefix(codecs.BOM_UTF8).decode())
+        deep = too_deep(text, DEEPEST_LINE)
+        value = None if deep else json.loads(text, parse_constant=refuse)
+    except ValueError as error:
         raise Unconvertible(f"not JSON: {error}") from error
+    if deep:
+        raise Unconvertible(f"nested more than {DEEPEST_LINE} levels deep")
     if not isinstance(value, dict):
         raise Unconvertible("not a JSON object")
     return value

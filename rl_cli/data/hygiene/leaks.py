@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,13 @@ from rl_cli.core.redaction import MASK
 from rl_cli.core.secret_patterns import is_secret_field
 from rl_cli.core.secret_search import spans_of
 from rl_cli.data.hygiene.pii import PiiKind, pii_in
+from rl_cli.data.strict_json import too_deep
 
 SECRET = "secret"
+DEEPEST = 32
+"""Levels of a JSON text that is looked into; a deeper one is text."""
+_SPELT_OUT = re.compile(r"\\u00[2-7][0-9a-fA-F]|\\/")
+"""Letters that need no escape in JSON, and hide what stands there from who searches the text."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +53,18 @@ def leaks_in(value: Any, pii: Collection[PiiKind], place: str = "") -> Iterator[
         for number, inner in enumerate(value):
             yield from leaks_in(inner, pii, f"{place}[{number}]")
     elif (text := as_text(value)) is not None:
-        for first, end in _secrets(text):
-            yield Leak(SECRET, place, first, end)
-        if (inner := json_in(text)) is not None:
-            found = leaks_in(inner, pii, f"{place}, as JSON: ")
-            yield from (leak for leak in found if leak.kind != SECRET)
-        else:
-            yield from (Leak(kind, place, first, end) for first, end, kind in pii_in(text, pii))
+        yield from _in_text(text, pii, place)
+
+
+def _in_text(text: str, pii: Collection[PiiKind], place: str) -> Iterator[Leak]:
+    secrets = [Leak(SECRET, place, first, end) for first, end in _secrets(text)]
+    if (inner := json_in(text)) is None:
+        yield from secrets
+        yield from (Leak(kind, place, first, end) for first, end, kind in pii_in(text, pii))
+        return
+    found = list(leaks_in(inner, pii, f"{place}, as JSON: "))
+    yield from secrets or (leak for leak in found if leak.kind == SECRET and spelt_out(text))
+    yield from (leak for leak in found if leak.kind != SECRET)
 
 
 def as_text(value: Any) -> str | None:
@@ -65,12 +76,17 @@ def as_text(value: Any) -> str | None:
 
 def json_in(text: str) -> Any:
     """The list or object that a text is; else None."""
-    if text.lstrip()[:1] not in ("{", "["):
+    if text.lstrip()[:1] not in ("{", "[") or too_deep(text, DEEPEST):
         return None
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
+
+
+def spelt_out(text: str) -> bool:
+    """Whether a JSON text has escapes for letters that need none."""
+    return _SPELT_OUT.search(text) is not None
 
 
 def _secrets(text: str) -> list[tuple[int, int]]:

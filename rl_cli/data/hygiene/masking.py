@@ -1,7 +1,7 @@
 """Secrets and personal data of rows masked, and counted by kind.
 
 A secret becomes `[redacted]`, personal data its kind, as `[email]`. In text that is a JSON list or object,
-as arguments are, the values are masked: it stays one.
+as arguments are, the values are masked: it stays one. Secrets that its escapes hide are found too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from rl_cli.core.json_text import to_json
 from rl_cli.core.redaction import MASK, free_name, redact
-from rl_cli.data.hygiene.leaks import SECRET, as_text, json_in
+from rl_cli.data.hygiene.leaks import SECRET, as_text, json_in, spelt_out
 from rl_cli.data.hygiene.pii import PiiKind, pii_in
 
 
@@ -31,11 +31,14 @@ class Masker:
 
     def masked(self, row: dict[str, Any]) -> dict[str, Any]:
         """The row without them; the same object where there are none."""
-        made = redact(row) if self._secrets else row
-        if made is not row:
-            self.counts[SECRET] += max(1, _masks(made) - _masks(row))
-        result: dict[str, Any] = self._value(made) if self._pii else made
+        result: dict[str, Any] = self._value(self._without_secrets(row))
         return result
+
+    def _without_secrets(self, value: Any) -> Any:
+        made = redact(value) if self._secrets else value
+        if made is not value:
+            self.counts[SECRET] += max(1, _masks(made) - _masks(value))
+        return made
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, dict):
@@ -57,8 +60,11 @@ class Masker:
 
     def _text(self, text: str) -> str | None:
         """The text with masks; None where there is nothing to mask."""
+        hidden = self._secrets and spelt_out(text)
+        if not hidden and not self._pii:
+            return None
         if (value := json_in(text)) is not None:
-            masked = self._value(value)
+            masked = self._value(self._without_secrets(value) if hidden else value)
             return to_json(masked) if masked is not value else None
         parts, at = [], 0
         for first, end, kind in pii_in(text, self._pii):

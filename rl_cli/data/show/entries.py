@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Literal
 
 Role = Literal["system", "user", "thinking", "assistant", "call", "result"]
@@ -38,14 +39,23 @@ def facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "key", str(row["key"])
     if isinstance(row.get("completed"), bool):
         yield "completed", "yes" if row["completed"] else "no"
-    if isinstance(row.get("score"), int | float):
-        yield "score", f"{row['score']:.4g}"
+    if (score := _figure(row.get("score"))) is not None:
+        yield "score", score
     if row.get("model"):
         yield "model", str(row["model"])
-    if isinstance(row.get("cost_usd"), int | float):
-        yield "cost", f"${row['cost_usd']:.4g}"
+    if (cost := _figure(row.get("cost_usd"))) is not None:
+        yield "cost", f"${cost}"
     if marks := marks_of(row):
         yield "marks", ", ".join(marks)
+
+
+def _figure(value: Any) -> str | None:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        return f"{value:.4g}"
+    except OverflowError:  # a whole number that no float holds
+        return f"{Decimal(value):.4g}"
 
 
 def marks_of(row: dict[str, Any]) -> list[str]:

@@ -79,7 +79,7 @@ function filter() {
 
 choices("mark", rows.flatMap((row) => row.data.marks));
 choices("tool", rows.flatMap((row) => [...row.tools]));
-at("list").append(...rows.map((row) => row.node));
+for (const row of rows) at("list").append(row.node);
 at("filters").addEventListener("input", filter);
 at("filters").addEventListener("submit", (event) => event.preventDefault());
 at("unfold").addEventListener("click", (event) => {

@@ -14,7 +14,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from rl_cli.core.json_text import to_json
+from rl_cli.core.json_text import repair_surrogates, to_json
 from rl_cli.core.redaction import redact
 from rl_cli.data.show.entries import entries, facts, marks_of
 
@@ -32,7 +32,7 @@ def as_page(rows: Iterable[tuple[int, dict[str, Any]]], title: str) -> Iterator[
     style, script = ((HERE / name).read_text("utf-8") for name in ("page.css", "page.js"))
     template = Template((HERE / "page.html").read_text("utf-8"))
     page = template.substitute(
-        title=escape(title),
+        title=escape(repair_surrogates(title)),
         style=style,
         script=script,
         style_hash=_hash(style),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.data.rows_kit import run_here
 from tests.e2e.cli import rl_cli
 from tests.wire.server import Call, Reply, WireServer
 
@@ -19,7 +20,7 @@ def test_a_session_becomes_a_row_that_exports(home: Path, tmp_path: Path) -> Non
         [session] = (home / "sessions").glob("*.jsonl")
         assert rl_cli("ask", "something private", *where).code == 0
     target = tmp_path / "sessions.jsonl"
-    done = rl_cli("data", "export-sessions", session.stem, "-o", str(target), "--pii", "email", "--json")
+    done = run_here("data", "export-sessions", session.stem, "-o", str(target), "--pii", "email", "--json")
     assert (done.code, done.rows()[0]["rows"], done.rows()[0]["masked"]["email"]) == (0, 1, 1)
     [line] = target.read_text().splitlines()
     assert "private" not in line
@@ -37,15 +38,15 @@ def test_a_session_becomes_a_row_that_exports(home: Path, tmp_path: Path) -> Non
     assert row["tool_stats"] == {"rl_list_runs": {"count": 1, "success": 1, "failure": 0}}
     assert "rl_list_runs" in {tool["function"]["name"] for tool in row["tools"]}
     assert row["metadata"] == {"session": session.stem}
-    assert rl_cli("data", "redact", "--check", str(target), "--pii", "email").code == 0
+    assert run_here("data", "redact", "--check", str(target), "--pii", "email").code == 0
     out = tmp_path / "trl.jsonl"
-    assert rl_cli("data", "export", "-i", str(target), "--format", "trl", "-o", str(out)).code == 0
+    assert run_here("data", "export", "-i", str(target), "--format", "trl", "-o", str(out)).code == 0
     [call] = json.loads(out.read_text())["messages"][2]["tool_calls"]
     assert call["function"]["arguments"] == {"limit": 3}
 
 
 def test_no_session_is_exported_unless_named(tmp_path: Path) -> None:
-    done = rl_cli("data", "export-sessions", "-o", str(tmp_path / "x.jsonl"))
+    done = run_here("data", "export-sessions", "-o", str(tmp_path / "x.jsonl"))
     assert done.code == 2
-    none = rl_cli("data", "export-sessions", "latest", "-o", str(tmp_path / "x.jsonl"))
+    none = run_here("data", "export-sessions", "latest", "-o", str(tmp_path / "x.jsonl"))
     assert (none.code, "no sessions yet" in none.err) == (2, True)

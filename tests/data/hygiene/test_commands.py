@@ -40,6 +40,27 @@ def test_check_tells_places_and_never_the_secret(tmp_path: Path) -> None:
     assert run_here("data", "redact", "--check", str(write_rows(tmp_path / "clean", [plain(1)]))).code == 0
 
 
+def test_escapes_hide_no_secret_in_arguments(tmp_path: Path) -> None:
+    """Exports for training decode them."""
+    spelt = "".join(f"\\u{ord(letter):04x}" for letter in KEY)
+    deeper = json.dumps({"inner": f'{{"q": "{spelt}"}}'})
+    address = '{"url": "postgres:\\/\\/u:s3cretpw@db"}'
+    rows = [calling(n, SEARCH, text) for n, text in enumerate((f'{{"q": "{spelt}"}}', deeper, address))]
+    path, out = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "out.jsonl"
+    places = [leak["place"] for leak in run_here("data", "redact", "--check", str(path), "--json").rows()]
+    where = "messages[2].tool_calls[0].function.arguments, as JSON: "
+    assert places == [f"{where}q", f"{where}inner, as JSON: q", f"{where}url"]
+    done = run_here("data", "export", "-i", str(path), "--format", "trl", "-o", str(out), "--json")
+    assert done.rows()[0]["masked"] == {"secret": 3}
+    made = [json.loads(line)["messages"][2]["tool_calls"][0] for line in out.read_text().splitlines()]
+    assert [call["function"]["arguments"] for call in made] == [
+        {"q": "[redacted]"},
+        {"inner": '{"q": "[redacted]"}'},
+        {"url": "postgres://u:[redacted]@db"},
+    ]
+    assert run_here("data", "redact", "--check", str(out)).code == 0
+
+
 def test_what_was_masked_passes_the_check(tmp_path: Path) -> None:
     dirty = [{"any": {"form": [KEY, "ann@example.org"]}}, calling(2, SEARCH, json.dumps({"q": KEY}))]
     path, clean = write_rows(tmp_path / "rows.jsonl", dirty), tmp_path / "clean.jsonl"

@@ -103,6 +103,11 @@ def test_a_mask_keeps_json_json_and_keys_apart() -> None:
     assert list(leaks_in(made, KINDS)) == []
 
 
+def test_json_that_is_too_deep_to_look_into_is_text() -> None:
+    masked = Masker(True, KINDS).masked({"t": "[" * 600 + '"ann@example.org"' + "]" * 600})
+    assert masked == {"t": "[" * 600 + '"[email]"' + "]" * 600}
+
+
 def test_a_clean_row_stays_the_same_object() -> None:
     row = {"a": ["text", 1, 2.5, None, True], "b": {"c": "12:30"}}
     assert Masker(True, KINDS).masked(row) is row

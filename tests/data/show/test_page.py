@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from base64 import b64encode
 from hashlib import sha256
@@ -68,7 +69,7 @@ SET = "const set = (id, value) => { const field = page.getElementById(id); field
 SET += "field.dispatchEvent(new Event('input', {bubbles: true})); };"
 
 
-def test_search_and_filters_show_the_rows_that_fit(tmp_path: Path) -> None:
+def test_search_filters_and_folds(tmp_path: Path) -> None:
     found = seen_by(
         tmp_path,
         page_of(tmp_path, ROWS),
@@ -79,24 +80,19 @@ def test_search_and_filters_show_the_rows_that_fit(tmp_path: Path) -> None:
                        ['tool', 'read'], ['completed', 'false'], ['score', '0.5'], ['score', '0']];
         for (const [id, value] of tries) {{ set(id, value); told.push(shown()); set(id, ''); }}
         told.push(page.getElementById('count').textContent);
-        return told;""",
+        const node = page.querySelectorAll('.trajectory')[1]; node.open = true;
+        node.dispatchEvent(new Event('toggle'));
+        const entries = [...node.querySelectorAll('details.entry')], folded = entries.map((n) => n.open);
+        page.getElementById('unfold').click();
+        return {{told, folded, open: entries.map((n) => n.open),
+                heads: [...node.querySelectorAll('.role')].map((n) => n.textContent),
+                texts: [...node.querySelectorAll('pre')].map((n) => n.textContent)}};""",
     )
-    assert found == [
+    assert found["told"] == [
         ["1", "2", "3"],
         *(["2"], ["2"], [], ["1"], ["3"], ["3"], ["2"], ["1", "2"]),
         "3 of 3 trajectories",
     ]
-
-
-def test_a_trajectory_opens_with_its_calls_folded(tmp_path: Path) -> None:
-    opened = """const node = page.querySelectorAll('.trajectory')[1]; node.open = true;
-        node.dispatchEvent(new Event('toggle'));
-        const folded = [...node.querySelectorAll('details.entry')].map((n) => n.open);
-        page.getElementById('unfold').click();
-        return {folded, open: [...node.querySelectorAll('details.entry')].map((n) => n.open),
-                heads: [...node.querySelectorAll('.role')].map((n) => n.textContent),
-                texts: [...node.querySelectorAll('pre')].map((n) => n.textContent)};"""
-    found = seen_by(tmp_path, page_of(tmp_path, ROWS), opened)
     assert found["folded"] == [False, False]
     assert found["open"] == [True, True]
     assert found["heads"][2:5] == ["thinking", 'call search: {"city": "Oslo"}', "result search: It rains."]
@@ -110,7 +106,8 @@ def test_a_trajectory_opens_with_its_calls_folded(tmp_path: Path) -> None:
     ]
 
 
-def test_hostile_text_is_text(tmp_path: Path) -> None:
+def test_hostile_text_is_text_and_even_markup_that_got_in_runs_nothing(tmp_path: Path) -> None:
+    """The page's policy is a second wall: it holds where the first did not."""
     rows = [
         row(n, [user(text), assistant(text)], [], model=text, marks=[text], metadata={text: text})
         for n, text in enumerate(HOSTILE, 1)
@@ -120,17 +117,18 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
         return {texts: [...page.querySelectorAll('.entry.user pre')].map((n) => n.textContent),
                 made: page.querySelectorAll('main img, main script, main svg, main b').length,
                 scripts: page.querySelectorAll('script').length};"""
-    found = seen_by(tmp_path, page_of(tmp_path, rows), script)
-    assert found["texts"] == list(HOSTILE)
-    assert (found["made"], found["scripts"]) == (0, 2)  # the page's and ours
-
-
-def test_even_markup_that_got_in_runs_nothing(tmp_path: Path) -> None:
-    """The page's policy is a second wall: it holds where the first did not."""
-    page = page_of(tmp_path, ROWS)
+    page = page_of(tmp_path, rows)
     broken = page.replace("<main", f"{HOSTILE[0].removeprefix('</script>')}{HOSTILE[1]}<main")
     assert broken != page
-    assert seen_by(tmp_path, broken, "return page.querySelectorAll('.trajectory').length;") == 3
+    found = seen_by(tmp_path, broken, script)
+    assert found["texts"] == list(HOSTILE)
+    assert (found["made"], found["scripts"]) == (0, 3)  # the page's, ours, the one that got in
+
+
+def test_a_file_with_a_name_that_is_no_text_has_a_page(tmp_path: Path) -> None:
+    (odd := tmp_path / os.fsdecode(b"\xff.jsonl")).write_text(json.dumps(plain(1)))
+    done = run_here("data", "show", str(odd), "--html", str(tmp_path / "page.html"))
+    assert (done.code, "<title>\ufffd.jsonl" in (tmp_path / "page.html").read_text("utf-8")) == (0, True)
 
 
 @pytest.mark.soak

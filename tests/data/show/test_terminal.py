@@ -60,6 +60,12 @@ def test_hostile_text_moves_no_cursor_and_secrets_are_masked(tmp_path: Path) -> 
     assert KEY not in done.out
 
 
+def test_odd_figures_are_shown_too(tmp_path: Path) -> None:
+    odd = plain(1, cost_usd=10**400, score=True, marks=["a", 3], model=["x"])
+    done = run_here("data", "show", str(write_rows(tmp_path / "rows.jsonl", [{**odd, "key": {"a": 1}}])))
+    assert (done.code, "cost $1.000e+400 · marks a\n" in done.out, "score" in done.out) == (0, True, False)
+
+
 def test_one_row_by_number_or_key(rows: str) -> None:
     assert "Question 1?" not in run_here("data", "show", rows, "--row", "2").out
     [found] = run_here("data", "show", rows, "--row", f"{1:032x}", "--json").rows()
