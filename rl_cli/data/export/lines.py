@@ -1,10 +1,10 @@
 """Rows as lines of JSON of which `datasets` makes the same columns whatever they hold.
 
-Its reader settles the columns by the first 10 MB of a file. There it takes an empty list or a null for a column
-that holds nothing else, and objects with the same keys for a struct; what differs later fails. So each column
-says in the first line what it is: a text is "" where there is none, and `tools` and `system_messages` are JSON
-text, which TRL reads. `messages` become a column of Json, in which each has keys of its own, once two messages
-differ in theirs: where those of the first line do not, the first one gets a `name` of null.
+Its reader settles the columns by the first 10 MB of a file, and fails where a later line differs: an empty
+list or a null is a column of nothing, objects that share their keys are a struct. So each line says what the
+columns are: a text is "" where there is none; `tools` and `system_messages` are JSON text, which TRL reads.
+`messages` become Json, each with keys of its own, once two of them differ in their keys: where those of the
+first line do not, its first message gets a `name` of null.
 Not covered: a first line of more than 10 MB with one message; keys that all read as a date.
 """
 

@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from rl_cli.core.errors import BadUsage
-from rl_cli.core.messages import assistant, user
 from rl_cli.data.export.exporting import FORMATS, Format, export
 from rl_cli.data.export.source import Source
 from rl_cli.data.hygiene.masking import Masker
-from tests.data.rows_kit import SEARCH, calling, plain, row, run_here, varied, write_rows
+from tests.data.rows_kit import SEARCH, calling, plain, run_here, varied, write_rows
 from tests.e2e.cli import Outcome, command
 
 NAMES: dict[str, str] = {
@@ -119,7 +118,9 @@ def test_nothing_to_export_leaves_no_file(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["rows.jsonl"]
 
 
-@pytest.mark.parametrize(("format_", "name"), [("hf", "x.jsonl"), ("atif", "x.parquet"), ("parquet", "x.jsonl")])
+@pytest.mark.parametrize(
+    ("format_", "name"), [("hf", "x.jsonl"), ("atif", "x.parquet"), ("parquet", "x.jsonl")]
+)
 def test_a_name_that_does_not_fit_the_format_is_refused(tmp_path: Path, format_: str, name: str) -> None:
     done = run_export(write_rows(tmp_path / "r", [plain(1)]), tmp_path / name, format_)
     assert (done.code, done.err.count("\n")) == (2, 1)
@@ -247,7 +248,9 @@ def test_atif_follows_the_format(tmp_path: Path) -> None:
 
 def test_atif_keeps_every_row_whatever_its_key(tmp_path: Path) -> None:
     keys = ["export", "Export", "a", "a", "a.2", "../../x", ".", "", None, 5, [1], "k" * 5000, "\x00é"]
-    rows = [{**plain(n), "key": key, "model": 3, "usage": {"input_tokens": "x"}} for n, key in enumerate(keys)]
+    rows = [
+        {**plain(n), "key": key, "model": 3, "usage": {"input_tokens": "x"}} for n, key in enumerate(keys)
+    ]
     target = tmp_path / "set"
     assert run_export(write_rows(tmp_path / "rows.jsonl", rows), target, "atif").code == 0
     made = [json.loads(path.read_text()) for path in target.iterdir() if path.name != "export.json"]

@@ -16,8 +16,8 @@ from rl_cli.data.export.trl import to_trl
 from rl_cli.data.hygiene.masking import Masker
 from tests.data.rows_kit import SEARCH, calling, plain, row, schema, varied, write_rows
 
-DEEP = schema("my tool", **{"ключ": {"type": "object", "properties": {"a": {"anyOf": [{}, {"type": "null"}]}}}})
-OTHERWISE = schema("my tool", **{"ключ": {"type": "string", "enum": ["a", 1, None]}})
+DEEP = schema("my tool", ключ={"type": "object", "properties": {"a": {"anyOf": [{}, {"type": "null"}]}}})
+OTHERWISE = schema("my tool", ключ={"type": "string", "enum": ["a", 1, None]})
 """The same tool with another schema."""
 
 
@@ -26,7 +26,12 @@ def conflicting() -> list[dict[str, Any]]:
     values: list[Any] = [1, "2", 0.5, [], [1, "a"], {}, {"x": {}}, {"x": [None]}, None, True, 2**64 - 1]
     same = [calling(n, DEEP, json.dumps({"a": value})) for n, value in enumerate(values, 100)]
     calls = [tool_call(f"c{n}", "my tool", json.dumps({"ключ": n, "": {}})) for n in (1, 2)]
-    parallel = [user("go"), assistant(None, calls), *(tool_result(call, "") for call in calls), assistant("ok")]
+    parallel = [
+        user("go"),
+        assistant(None, calls),
+        *(tool_result(call, "") for call in calls),
+        assistant("ok"),
+    ]
     return [*same, row(200, parallel, [OTHERWISE, SEARCH]), *varied()]
 
 
@@ -50,7 +55,7 @@ def loaded(folder: Path, rows: list[dict[str, Any]], format_: Format, **how: Any
 
 @pytest.mark.train
 @pytest.mark.parametrize("order", ORDERS)
-def test_trl_lines_load_in_any_order(tmp_path: Path, order: str) -> None:
+def test_dst_02_trl_lines_load_in_any_order(tmp_path: Path, order: str) -> None:
     """The columns are settled by the first 4 KB of 40."""
     rows = ORDERS[order]
     back = loaded(tmp_path, rows, "trl", chunksize=4000)
@@ -65,7 +70,7 @@ def test_trl_lines_load_in_any_order(tmp_path: Path, order: str) -> None:
 
 @pytest.mark.train
 @pytest.mark.parametrize("order", ORDERS)
-def test_sharegpt_lines_load_in_any_order_and_come_back(tmp_path: Path, order: str) -> None:
+def test_dst_02_sharegpt_lines_load_in_any_order_and_come_back(tmp_path: Path, order: str) -> None:
     rows = ORDERS[order]
     back = loaded(tmp_path, rows, "sharegpt", chunksize=4000)
     again = Source(write_rows(tmp_path / "again.jsonl", list(back)), "again")
