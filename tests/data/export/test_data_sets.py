@@ -142,7 +142,7 @@ def test_numbers_of_more_than_64_bits_leave_the_row_out(tmp_path: Path) -> None:
     assert "64 bits" in next(iter(report.left_out))
 
 
-@examples(max_examples=40)
+@examples(max_examples=25)
 @given(
     rows=st.lists(
         st.dictionaries(st.text("abc", min_size=1, max_size=2), _JSON, max_size=3), min_size=1, max_size=4

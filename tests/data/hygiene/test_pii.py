@@ -123,7 +123,7 @@ _VALUE = st.recursive(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(value=st.dictionaries(_TEXT, _VALUE, max_size=4), nested=st.booleans())
 def test_what_was_masked_leaks_nothing(value: dict[str, object], nested: bool) -> None:
     """In a field, in its name, and in JSON as text."""

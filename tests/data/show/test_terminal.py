@@ -45,7 +45,7 @@ def test_a_terminal_gets_colours_unless_no_color_is_set(rows: str) -> None:
 
 
 def test_leaving_the_pager_ends_quietly(tmp_path: Path) -> None:
-    many = write_rows(tmp_path / "many.jsonl", [plain(n) for n in range(3000)])
+    many = write_rows(tmp_path / "many.jsonl", [plain(n) for n in range(1000)])
     with Terminal("data", "show", str(many), PAGER="head -n 2") as terminal:
         assert terminal.process.wait(60) == 0
         assert "Error" not in terminal.seen
