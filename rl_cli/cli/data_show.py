@@ -53,7 +53,13 @@ def show_command(
     found = find_source(source, home())
     rows = _chosen(enumerate(found.rows(told), 1), row)
     if html is not None:
-        _write_page(islice(rows, limit or MOST_IN_A_PAGE), found.name, html, force, cut=limit is None)
+        shown = islice(rows, limit or MOST_IN_A_PAGE)
+        count = _write_page(shown, found.name, html, force)
+        if json_:
+            print_json({"trajectories": count, "output": str(html)})
+        else:
+            more = "; --limit for more" if limit is None and count == MOST_IN_A_PAGE else ""
+            say(f"{count} trajector{'y' if count == 1 else 'ies'}{more}: {html}")
     elif json_:
         for _, each in islice(rows, limit):
             print_json(each)
@@ -93,9 +99,7 @@ def _print(rows: Iterator[tuple[int, dict[str, Any]]], full: bool) -> None:
         print(line)
 
 
-def _write_page(
-    rows: Iterator[tuple[int, dict[str, Any]]], name: str, target: Path, force: bool, cut: bool
-) -> None:
+def _write_page(rows: Iterator[tuple[int, dict[str, Any]]], name: str, target: Path, force: bool) -> int:
     from rl_cli.data.export.output import new_output
     from rl_cli.data.show.page import as_page
 
@@ -110,5 +114,4 @@ def _write_page(
     with new_output(target, folder=False, force=force) as path, path.open("x", encoding="utf-8") as file:
         for piece in as_page(counted(), name):
             file.write(piece)
-    more = "; --limit for more" if cut and last == MOST_IN_A_PAGE else ""
-    say(f"{last} trajector{'y' if last == 1 else 'ies'}{more}: {target}")
+    return last

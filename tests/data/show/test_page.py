@@ -127,7 +127,8 @@ def test_hostile_text_is_text_and_even_markup_that_got_in_runs_nothing(tmp_path:
 
 def test_a_file_with_a_name_that_is_no_text_has_a_page(tmp_path: Path) -> None:
     (odd := tmp_path / os.fsdecode(b"\xff.jsonl")).write_text(json.dumps(plain(1)))
-    done = run_here("data", "show", str(odd), "--html", str(tmp_path / "page.html"))
+    done = run_here("data", "show", str(odd), "--html", str(tmp_path / "page.html"), "--json")
+    assert done.rows() == [{"trajectories": 1, "output": str(tmp_path / "page.html")}]
     assert (done.code, "<title>\ufffd.jsonl" in (tmp_path / "page.html").read_text("utf-8")) == (0, True)
 
 
