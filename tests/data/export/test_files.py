@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,7 @@ def test_a_kill_leaves_no_file_of_that_name(tmp_path: Path) -> None:
     )
     while not list(tmp_path.glob(".out.jsonl.*.tmp")):
         assert process.poll() is None
+        time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not (tmp_path / "out.jsonl").exists()

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from rl_cli.core.messages import assistant, user
+from rl_cli.core.messages import assistant, tool_call, tool_result, user
 from tests.components import browser
 from tests.data.rows_kit import READ, SEARCH, calling, plain, row, run_here, write_rows
 
@@ -108,20 +108,23 @@ def test_search_filters_and_folds(tmp_path: Path) -> None:
 
 def test_hostile_text_is_text_and_even_markup_that_got_in_runs_nothing(tmp_path: Path) -> None:
     """The page's policy is a second wall: it holds where the first did not."""
-    rows = [
-        row(n, [user(text), assistant(text)], [], model=text, marks=[text], metadata={text: text})
-        for n, text in enumerate(HOSTILE, 1)
-    ]
+    rows = []
+    for number, text in enumerate(HOSTILE, 1):
+        call = tool_call(text, text, text)
+        said = [user(text), {**assistant(None, [call]), "reasoning": text}, tool_result(call, text)]
+        rows.append(
+            row(number, [*said, assistant(text)], [], model=text, marks=[text], metadata={text: text})
+        )
     script = """for (const node of page.querySelectorAll('.trajectory')) {
         node.open = true; node.dispatchEvent(new Event('toggle')); }
-        return {texts: [...page.querySelectorAll('.entry.user pre')].map((n) => n.textContent),
+        return {texts: [...page.querySelectorAll('.entry pre')].map((n) => n.textContent),
                 made: page.querySelectorAll('main img, main script, main svg, main b').length,
                 scripts: page.querySelectorAll('script').length};"""
     page = page_of(tmp_path, rows)
     broken = page.replace("<main", f"{HOSTILE[0].removeprefix('</script>')}{HOSTILE[1]}<main")
     assert broken != page
     found = seen_by(tmp_path, broken, script)
-    assert found["texts"] == list(HOSTILE)
+    assert found["texts"] == [text for text in HOSTILE for _ in range(5)]
     assert (found["made"], found["scripts"]) == (0, 3)  # the page's, ours, the one that got in
 
 
