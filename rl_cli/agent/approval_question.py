@@ -81,8 +81,10 @@ def facts(spec: ToolSpec, estimate: Estimate | None) -> dict[str, str]:
         cost = f"about {money(estimate.dollars)}"
     counted = {name: f"{value:,}" for name, value in estimate.scope.items() if not isinstance(value, str)}
     named = {name: to_json(value) for name, value in estimate.scope.items() if isinstance(value, str)}
-    time, basis = f"about {duration(estimate.seconds)}", estimate.basis
-    if estimate.seconds is None:
+    time, basis = "not known", estimate.basis
+    if estimate.seconds is not None:
+        time = f"about {duration(estimate.seconds)}"
+    if estimate.seconds is None and estimate.dollars == 0:
         time, basis = f"not known: {basis}" if basis else "not known", ""
     known = {
         "what": estimate.what,
@@ -93,7 +95,7 @@ def facts(spec: ToolSpec, estimate: Estimate | None) -> dict[str, str]:
         "estimated from": basis,
         **named,
     }
-    if estimate.seconds is None and not basis and spec.risk != "spend":
+    if estimate.seconds is None and not estimate.basis and spec.risk != "spend":
         del known["time"], known["cost"]  # it is a command or a file
     return {name: text for name, text in known.items() if text}
 

@@ -18,15 +18,23 @@ STOP_SECONDS = 30.0
 
 
 def find(context: CallContext, name: str | None) -> BatchFolder:
-    """The batch named, else the conversation's, else the one that was worked on last."""
-    from rl_cli.data.batch.folder import find_batch, list_batches
+    """The batch named, else the conversation's, else the one that was worked on last.
+
+    Raises:
+        BadUsage: There is none of that name; one that is only being started counts.
+        ToolError: There are no batches.
+    """
+    from rl_cli.data.batch.folder import batch_folder, find_batch
+    from rl_cli.data.jobs.job import Job
+    from rl_cli.data.jobs.status import newest_first
 
     if name or (name := context.state.get("batch")):
-        return find_batch(name)
-    batches = list_batches()
+        folder = batch_folder(name)
+        return folder if Job(folder, "generate").state() else find_batch(name)
+    batches = newest_first()
     if not batches:
         raise ToolError("no_batch", "there are no batches yet", "data_generate makes one")
-    return max(batches, key=lambda batch: batch.state().get("started") or 0)
+    return batches[0]
 
 
 def _wanted(arguments: dict[str, Any]) -> BatchConfig:
@@ -37,24 +45,29 @@ def _wanted(arguments: dict[str, Any]) -> BatchConfig:
 
 
 def _risk(context: CallContext, arguments: dict[str, Any]) -> Risk:
-    """Without a sandbox commands run on this computer itself; any item can bring toolsets that have some."""
-    return "leave" if _wanted(arguments).sandbox.kind == "local" else "spend"
+    """Any item can bring toolsets with commands, and a folder for them."""
+    from rl_cli.data.jobs.wanted import leaves_sandbox
+
+    return "leave" if leaves_sandbox(_wanted(arguments)) else "spend"
 
 
 def _estimate(context: CallContext, arguments: dict[str, Any]) -> Estimate:
     """What the samples would cost that the batch still lacks."""
     from rl_cli.data.generation.plan import plan_of
+    from rl_cli.data.jobs.wanted import folders_elsewhere
 
     config = _wanted(arguments)
     plan = plan_of(config)
     named = {"batch": config.name, "model": str(config.model), "input": config.input}
     named |= {"sandbox": f"{config.sandbox.kind}{', with network' if config.sandbox.network else ''}"}
+    if folders := folders_elsewhere(config):
+        named["folders"] = ", ".join(folders)
     named |= {"score": config.score} if config.score else {}
     named |= {"address": config.base_url} if config.base_url else {}
     return Estimate(
         where="this computer, with requests to the model's server",
         dollars=plan.dollars,
-        basis=plan.basis,
+        basis=plan.basis.partition(";")[0],
         what="ask a model for training data, in the background",
         scope={**named, "items": plan.items, "samples": plan.samples},
     )
@@ -116,7 +129,7 @@ async def data_generate(
 
 @tool(toolset="data", risk="read", deadline=math.inf)
 async def data_status(context: CallContext, name: str | None = None, wait: bool = False) -> dict[str, Any]:
-    """How a batch is going: samples done and failed of how many, spend, and its compression.
+    """How a batch is going: samples done and failed of how many, spend, its compression; which others there are.
 
     With wait, return at its end, after half an hour, or when the person interrupts; `why` says which. Never
     call it in a loop without wait. A batch that is `stopped` or `failed` goes on with data_generate.
@@ -125,13 +138,14 @@ async def data_status(context: CallContext, name: str | None = None, wait: bool 
         name: The batch; without it, the one of this conversation, else the newest.
         wait: Wait until nothing works on the batch any more rather than answer at once.
     """
-    from rl_cli.data.jobs.status import batch_status, wait_for_batch
+    from rl_cli.data.jobs.status import batch_status, other_batches, wait_for_batch
 
     folder = await asyncio.to_thread(find, context, name)
     why = await wait_for_batch(folder, context.interrupted, context.on_progress) if wait else "now"
     if why == "interrupted" and context.interrupted:
         context.interrupted.clear()  # it ended the wait; the conversation goes on
-    return {"why": why, **await asyncio.to_thread(batch_status, folder)}
+    others = {} if wait else {"others": await asyncio.to_thread(other_batches, folder)}
+    return {"why": why, **await asyncio.to_thread(batch_status, folder), **others}
 
 
 @tool(toolset="data", risk="write", deadline=120)

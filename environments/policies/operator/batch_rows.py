@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from environments.policies.operator.answers import show
 from environments.policies.operator.batch_watching import follow, named
 from environments.policies.operator.batch_words import compression_text
@@ -16,11 +18,17 @@ FIGURES = ("expected", "done", "pending", "merged", "requests")
 
 
 def compress(intent: CompressBatch, say: Voice, conversation: Conversation) -> Procedure:
-    given = named(intent) | ({"max_tokens": intent.max_tokens} if intent.max_tokens else {})
+    given: dict[str, Any] = named(intent) | ({"max_tokens": intent.max_tokens} if intent.max_tokens else {})
     line = say(
         "Compressing its rows, offline, by extracts; tokens are estimated.",
         "压缩数据（离线摘录，token 数为估计值）。",
     )
+    if intent.summarizer:
+        given["summarizer"] = intent.summarizer
+        line = say(
+            f"Compressing its rows, with summaries by {intent.summarizer}; tokens are estimated.",
+            f"压缩数据（由 {intent.summarizer} 写摘要，token 数为估计值）。",
+        )
     started = yield from must(Call("data_compress", given, line))
     name = started.need("name", str)
     ended = yield from follow(name, say, say("I wait for its end.", "等待其结束。"))
@@ -37,6 +45,7 @@ def export(intent: ExportBatch, say: Voice, conversation: Conversation) -> Proce
         return Declined(which_format(say))
     line = say(f"Exporting its rows as {intent.format}.", f"导出为 {intent.format}。")
     given = {**named(intent), "format": intent.format, "which": intent.which}
+    given |= ({"dedupe": "exact"} if intent.dedupe else {}) | ({"pii": True} if intent.pii else {})
     done = yield from must(Call("data_export", given, line))
     written, read, output = (
         show(done.data.get("written")),
@@ -79,6 +88,8 @@ def stats(intent: Batch, say: Voice, conversation: Conversation) -> Procedure:
 
 def show_samples(intent: ShowSamples, say: Voice, conversation: Conversation) -> Procedure:
     given = {**named(intent), "count": intent.count}
+    given |= {"first": intent.first} if intent.first > 1 else {}
+    given |= {"which": intent.which} if intent.which != "merged" else {}
     shown = yield from must(Call("data_show_samples", given, say("Reading samples.", "读取样本。")))
     lines = []
     for sample in shown.rows("samples"):

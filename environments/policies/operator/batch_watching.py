@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from environments.policies.operator.batch_words import batch_text
+from environments.policies.operator.batch_words import batch_text, state_text
 from environments.policies.operator.conversation import Conversation
 from environments.policies.operator.failures import failure_text
-from environments.policies.operator.intents import Batch, StopBatch
-from environments.policies.operator.steps import Call, Declined, Procedure, Result, must
+from environments.policies.operator.intents import Batch, ListBatches, StopBatch
+from environments.policies.operator.steps import Call, Declined, Procedure, Result, must, text
 from environments.policies.operator.wording import Voice
 
 SAME_LOOKS = 4
@@ -49,6 +49,12 @@ def status(intent: Batch, say: Voice, conversation: Conversation) -> Procedure:
     look = say("Looking at the batch.", "查看批次。")
     found = yield from must(Call("data_status", named(intent), look))
     return batch_text(found.data, say)
+
+
+def list_batches(intent: ListBatches, say: Voice, conversation: Conversation) -> Procedure:
+    found = yield from must(Call("data_status", {}, say("Looking up the batches.", "查看批次。")))
+    known = [found.data, *found.rows("others")]
+    return "\n".join(f"- {text(each.get('name'))}: {state_text(text(each.get('state')), say)}" for each in known)
 
 
 def stop(intent: StopBatch, say: Voice, conversation: Conversation) -> Procedure:

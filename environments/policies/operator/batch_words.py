@@ -11,10 +11,15 @@ from environments.policies.operator.wording import Voice, shorten
 STATES_ZH = {**STATES, "merging": "正在合并", "not begun": "未开始"}
 
 
+def state_text(state: str, say: Voice) -> str:
+    """A batch's state, in the language of the request."""
+    return say(state, STATES_ZH.get(state, state)) or "?"
+
+
 def batch_text(batch: dict[str, Any], say: Voice) -> str:
     """How a batch is, in a few lines."""
     state, name = text(batch.get("state")) or "?", text(batch.get("name")) or "?"
-    lines = [say(f"Batch {name}: {state}", f"批次 {name}：{STATES_ZH.get(state, state)}")]
+    lines = [say(f"Batch {name}: {state}", f"批次 {name}：{state_text(state, say)}")]
     if reason := shorten(text(batch.get("reason")), 300):
         lines[0] += say(f". Reason: {reason}", f"。原因：{reason}")
     done, items, failed = show(batch.get("done")), batch.get("items"), show(batch.get("failed"))
@@ -50,5 +55,5 @@ def compression_text(done: dict[str, Any], say: Voice) -> str:
     reason = shorten(text(done.get("reason")), 300)
     return say(
         f"Compression: {state}, {rows} rows, {squeezed} of them compressed: {output}",
-        f"压缩：{STATES_ZH.get(state, state)}，{rows} 行，其中 {squeezed} 行被压缩：{output}",
+        f"压缩：{state_text(state, say)}，{rows} 行，其中 {squeezed} 行被压缩：{output}",
     ) + (f" ({reason})" if reason else "")

@@ -8,18 +8,21 @@ from environments.policies.operator.acts import one_of
 
 
 def _compiled(phrases: str) -> re.Pattern[str]:
-    return re.compile(one_of(phrases), re.IGNORECASE)
+    return re.compile(one_of(phrases), re.IGNORECASE | re.ASCII)
 
 
 _ROWS = r"(?:samples?|trajector(?:y|ies)|rows?|examples?|conversations?|training data|data ?sets?|data)"
 _ROWS_ZH = "(?:样本|轨迹|训练数据|微调数据|对话数据|数据|批次)"
-_WORDS = r"(?:[\w,-]+ ){0,6}?"
+_WORDS = r"(?:[\w,.-]+ ){0,6}?"
 
-SIZES = _compiled(r"\b(?:batch|group)[ _-]?sizes?\b|\bgrpo\.\w+|批次?大小|批量大小")
+SIZES = _compiled(r"\b(?:batch|group)[ _-]?sizes?\b|\b(?:grpo|sft)\.\w+|批次?大小|批量大小")
 """Of training, which has batches too."""
 SUBJECT = _compiled(r"""
     \bbatch(?:es)?\b|\bsft\b|\btrajector(?:y|ies)\b|\btraining data\b|\bdata generation\b
-    \b(?:\d[\d,]*k?|some|more) (?:\w+ )?samples?\b
+    \bgenerating\b.{0,20}\b(?:samples|data)\b
+    \b(?:\d[\d,.]*k?|some|more|how many) (?:\w+ )?samples?\b
+    \b(?:compress|shorten|export|merge)\b(?:,? (?:and|then) \w+)* (?:it|them|that|this|these|those|everything)\b
+    (?:压缩|导出|合并)(?:并|和|后|再|,|\s|压缩|导出)*(?:它们?|为|成|一下|吧|$)
     批次|这批|那批|该批|批处理|样本|轨迹|训练数据|微调数据|数据生成|生成.{0,12}数据
 """)
 """What makes a request one about training data."""
@@ -27,9 +30,18 @@ TRAINS = _compiled(r"""
     ^(?:please |now )?(?:train|fine-?tune)\b|\b(?:then|and|to) (?:train|fine-?tune)\b
     训练(?!数据|样本|集)|微调(?!数据|样本)
 """)
+_TYPES = "jsonl|ndjson|json|csv|tsv|parquet"
 FILE = re.compile(
-    r"(?<![\w/.~-])[~\w./-]*[\w-]\.(?:jsonl|ndjson|json|csv|parquet)\b", re.ASCII | re.IGNORECASE
+    rf"(?<!\w)([\"'])(?P<quoted>[^\"'\n]+\.(?:{_TYPES}))\1|(?<![\w/.~-])[~\w./-]*[\w-]\.(?:{_TYPES})\b(?![\"'])",
+    re.ASCII | re.IGNORECASE,
 )
+"""A name with blanks or letters of other languages in quotes."""
+DATASET = re.compile(
+    r"(?:\b(?:from|of|through|data ?set)\b(?: the)?(?: data ?set)?|从|数据集)\s*"
+    r"([A-Za-z0-9][\w.-]*/[\w.-]*\w(?::[\w-]+){0,2})(?![\w/.-])",
+    re.ASCII | re.IGNORECASE,
+)
+"""Of the Hugging Face hub."""
 MODEL = re.compile(
     r"(?<![\w./-])(?:openai|anthropic|openrouter|ollama|scripted)/[\w.:/-]*\w", re.ASCII | re.IGNORECASE
 )
@@ -38,6 +50,17 @@ MAKE = _compiled(rf"""
     \b(?:make|generate|create|produce|collect|synthesi[sz]e)\b(?: me| us)? {_WORDS}{_ROWS}\b
     (?:生成|制作|采样|产生|造|做|合成|收集)[^,。]{{0,24}}?{_ROWS_ZH}
 """)
+WANT = _compiled(rf"""
+    \b(?:want|need|give|get|fetch|like)\b(?: me| us)? {_WORDS}{_ROWS}\b
+    (?:想要|需要|我要|给我)[^,。]{{0,24}}?{_ROWS_ZH}
+""")
+"""Where a file is named, it is to make them."""
+PRICE = _compiled(r"""
+    \bhow (?:much|expensive)\b.*\b(?:will|would|is it to|does it cost to)\b|\bwhat (?:will|would)\b.*\bcost\b
+    (?:要|会|得|需要)(?:花|用)?(?:费)?多少钱?
+""")
+"""Of what is not made yet."""
+SEVERAL = _compiled(r"\bbatches\b|(?:所有|全部|每个|这些|那些)批次")
 ACTS: list[tuple[str, re.Pattern[str]]] = [
     ("make", MAKE),
     ("go_on", _compiled(r"\b(?:resume|continue|go on with)\b|继续|恢复|接着做")),
@@ -49,15 +72,22 @@ ACTS: list[tuple[str, re.Pattern[str]]] = [
         "show",
         _compiled(rf"""
         \b(?:show|see|read|display|look at|print|view)\b {_WORDS}{_ROWS}\b
-        (?:看看|显示|查看|展示|给我看)[^,。]{{0,12}}?{_ROWS_ZH}
+        (?:看|显示|查看|展示)[^,。]{{0,12}}?{_ROWS_ZH}
         """),
     ),
-    ("stats", _compiled(r"\b(?:stats|statistics|figures)\b|\bhow many\b|统计|有多少")),
+    ("stats", _compiled(r"\b(?:stats|statistics|figures)\b|\bhow many\b|\bcosts?\b|统计|有多少|花了多少")),
+    (
+        "list",
+        _compiled(r"""
+        \b(?:list|show|which|what|see)\b(?: \w+){0,4} batches\b
+        (?:哪些|列出|查看|显示|看看).{0,6}批次|批次列表
+        """),
+    ),
     ("watch", _compiled(r"\b(?:watch|follow|monitor|wait for)\b|盯|等待|等它|观察|监控")),
     (
         "status",
         _compiled(r"""
-        \bhow (?:is|are|far)\b|\bhow's\b|\bstatus\b|\bprogress\b
+        \bhow (?:is|are|far)\b|\bhow's\b|\bstatus\b|\bprogress\b|\bwhy\b|\bwhen (?:will|is|does)\b|为什么|为何
         \bis .{0,30}\b(?:done|ready|finished|running|over)\b
         怎么样|怎样了|如何了|进度|进展|状态|情况|到哪|(?:完成|好|做完|跑完)了(?:吗|没)
         """),
@@ -66,17 +96,23 @@ ACTS: list[tuple[str, re.Pattern[str]]] = [
 """What can be asked for, and how."""
 
 EACH = re.compile(
-    r"(\d{1,5}) (?:samples?|answers?|times?) (?:per|for each|for every|each)\b(?: (?:prompt|item|row)\b)?"
+    r"(?<![\w.,-])(\d{1,5}) (?:samples?|answers?|times?) (?:per|for each|for every|each)\b(?: (?:prompt|item|row)\b)?"
     r"|每(?:个|条)(?:提示词?|问题|题目?)?\s*(?:生成|采样)?\s*(\d{1,5})\s*(?:个|条|次)",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 _NUMBER = r"\d{1,3}(?:,\d{3})+|\d{1,9}"
 COUNT = re.compile(
-    rf"(?<![\w.])({_NUMBER})\s*(k)?\s+(?:[a-z-]+ ){{0,3}}?{_ROWS}\b"
-    rf"|(?<![\w.])({_NUMBER})\s*(千|万)?\s*(?:条|个|份|行)",
-    re.IGNORECASE,
+    rf"(?<![\w.,-])({_NUMBER})\s*(k)?(?=\s+(?:[a-z-]+ ){{0,3}}?{_ROWS}\b)"
+    rf"|(?<![\w.,-])({_NUMBER})\s*(千|万)?\s*(?:条|个|份|行)",
+    re.IGNORECASE | re.ASCII,
 )
-TOKENS = re.compile(rf"(?<![\w.])({_NUMBER})\s*(k)?\s*(?:tokens?\b|个?词元)", re.IGNORECASE)
+TOKENS = re.compile(
+    rf"(?<![\w.,-])({_NUMBER})\s*(k)?\s*(?:tokens?\b|个?词元)", re.IGNORECASE | re.ASCII
+)
+FIRST = re.compile(
+    rf"\b(?:sample|row|example)s? (?:number |no\.? )?({_NUMBER})\b(?! *%)|第\s*({_NUMBER})\s*(?:条|个|行)",
+    re.IGNORECASE | re.ASCII,
+)
 TIMES = {"k": 1_000, "千": 1_000, "万": 10_000}
 
 NO_TOOLS = _compiled(
@@ -104,19 +140,28 @@ FORMAT = re.compile(
     r"(?<![\w./-])(trl|sharegpt|parquet|atif|hugging ?face|hf)(?![\w./-])", re.IGNORECASE | re.ASCII
 )
 NAMED = re.compile(
-    r"\b(?:batch|called|named)\s+[\"']?([a-z0-9][\w.-]{0,99})[\"']?"
-    r"|(?:批次|名为|叫做?|命名为)\s*[\"']?([a-z0-9][\w.-]{0,99})",
+    r"\b(?:batch|called|named)\s+([\"']?)([a-z0-9][\w.-]{0,99})\1(?![\w/])"
+    r"|(?:批次|名为|叫做?|命名为)\s*([\"']?)([a-z0-9][\w.-]{0,99})\3",
     re.IGNORECASE | re.ASCII,
 )
 NO_NAMES = _compiled(r"""
-    (?:of|from|with|and|is|are|was|has|on|now|for|it|to|so|in|as|at|still|that|which|yet|over|today|early)\Z
-    (?:if|when|once|unless|until|after|before|but|not|because|by|will|does|did|have|had|can|should)\Z
-    (?:going|doing|go|using|done|finished|status|progress|then|please|stats|statistics|ready|running)\Z
-    (?:samples|data|called|named|rows|immediately|right|away|export|compress|merge|file|job)\Z
+    (?:is|are|was|has|had|have|did|does|will|would|could|should|may|still|yet|over|early|ready|healthy)\Z
+    (?:if|when|once|unless|until|after|before|but|not|because|by|while|which|at|without|using|via)\Z
+    (?:going|doing|done|finish|finished|fail|failed|fails|crash|crashed|die|died|stopped|stall|stalled|hang)\Z
+    (?:go|come|status|progress|statistics|stats|complete|called|named|merge|show|cost|size|sizes|run)\Z
 """)
-"""What stands behind "batch" and names none."""
+"""What stands behind "batch" and names none, besides words that change nothing."""
 NOW = _compiled(r"\b(?:now|at once|immediately|right away)\b|立即|立刻|马上")
 COMPRESSED = _compiled(r"\bcompressed\b|压缩(?:后|过|好)")
+DISCARDED = _compiled(r"\bdiscarded\b|\bthrown away\b|丢弃|舍弃")
+NO_DUPLICATES = _compiled(r"""
+    \b(?:without|remov(?:e|ing)|no|drop(?:ping)?) (?:the |any |all )?duplicates?\b|\bde-?dup\w*\b(?: (?:it|them))?
+    去重|去除重复|去掉重复
+""")
+NO_PERSONAL_DATA = _compiled(r"""
+    \b(?:without|remov(?:e|ing)|no|mask(?:ing)?|redact(?:ing)?|hid(?:e|ing)) (?:the |any |all )?(?:personal (?:data|information)|pii)\b
+    (?:去除|去掉|屏蔽|遮盖|隐去|删去|脱敏)(?:个人|隐私)(?:信息|数据)?
+""")
 THEN_ZH = re.compile(r"(^|[,。;\s])(?:之后|以后)")
 """Which is "then" where a clause begins with it."""
 ASKS = re.compile(r"\?\s*$|[吗呢么]\s*[。?]*\s*$")

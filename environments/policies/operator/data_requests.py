@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, replace
 
 from environments.policies.operator import chinese_phrases, data_phrases, english_phrases
+from environments.policies.operator.data_words import is_common, unread
 from environments.policies.operator.intents import (
     Batch,
     BatchStats,
@@ -19,6 +20,7 @@ from environments.policies.operator.intents import (
     ExportBatch,
     Hold,
     Intent,
+    ListBatches,
     MakeSamples,
     MayMakeSamples,
     MergeBatch,
@@ -28,6 +30,7 @@ from environments.policies.operator.intents import (
     Unknown,
     WatchBatch,
 )
+from environments.policies.operator.numerals import to_digits
 from environments.policies.operator.settings import Problem
 from environments.policies.operator.telling import take_telling
 from environments.policies.operator.wording import is_chinese
@@ -50,35 +53,43 @@ class _Said:
     max_tokens: int | None = None
     count: int | None = None
     name: str | None = None
+    first: int | None = None
+    """The number of a sample."""
+    dedupe: bool = False
+    pii: bool = False
+    """Personal data is to be masked."""
 
 
 def data_intents(text: str) -> list[Intent]:
     """What `text` (normalised) asks for about training data; [] where it is about something else."""
     plain = data_phrases.SIZES.sub(" ", text)
-    if not data_phrases.SUBJECT.search(data_phrases.FILE.sub(" ", plain)):
+    bare = data_phrases.FILE.sub(" ", plain)
+    file = bare != plain
+    if not data_phrases.SUBJECT.search(bare) and not (file and data_phrases.MAKE.search(bare)):
         return []
     asked, told = take_telling(plain)
-    said = _read(data_phrases.THEN_ZH.sub(r"\1", asked))
-    acts = _acts(said.rest)
+    said = _read(data_phrases.THEN_ZH.sub(r"\1", to_digits(asked)))
+    acts = _acts(said)
     if data_phrases.TRAINS.search(said.rest):
         return [Unknown(text)] if "make" in acts else []
+    if data_phrases.PRICE.search(said.rest):
+        return [MayMakeSamples(text)]
     if not acts:
-        return [WatchBatch(text, name=said.name)] if told is not None else []
-    if held := _held(said.rest, acts):
+        name = said.name or _read(told or "").name
+        return [WatchBatch(text, name)] if told is not None else [Unknown(text)] if file else []
+    if held := _held(said, acts):
         return [held]
     orders = [_intent(act, text, said) for act in acts]
     if isinstance(first := orders[0], MakeSamples):
-        if unread := re.search(r"\S*\d\S*", said.rest):
-            return [Blocked(text, (Problem("unclear", unread[0]),))]
         return [replace(first, then=tuple(orders[1:]))]
     if told is not None and not any(isinstance(each, WatchBatch) for each in orders):
         orders.append(WatchBatch(text, name=said.name))
     return list(orders)
 
 
-def _held(rest: str, acts: list[str]) -> Intent | None:
-    """What is answered in place of orders that are none, or not for now."""
-    orders = [act for act in acts if act in ORDERS]
+def _held(said: _Said, acts: list[str]) -> Intent | None:
+    """What is answered in place of orders that are none, not for now, or not understood in full."""
+    rest, orders = said.rest, [act for act in acts if act in ORDERS]
     if not orders:
         return None
     phrases = (english_phrases, chinese_phrases)
@@ -90,13 +101,42 @@ def _held(rest: str, acts: list[str]) -> Intent | None:
         return Blocked(rest, (Problem("condition", rest),))
     polite = any(each.POLITE.search(rest) for each in phrases) or english_phrases.CAN_YOU.search(rest)
     if data_phrases.ASKS.search(rest) and not polite:
-        return MayMakeSamples(rest) if orders[0] == "make" else BatchStatus(rest)
-    return None
+        return MayMakeSamples(rest) if orders[0] == "make" else BatchStatus(rest, said.name)
+    unclear = _unclear(said, acts)
+    return Blocked(rest, (Problem("unread", unclear),)) if unclear else None
+
+
+def _unclear(said: _Said, acts: list[str]) -> str | None:
+    """A part of an order that says something which would not be done."""
+    if several := data_phrases.SEVERAL.search(said.rest):
+        return several[0]
+    makes, compresses = "make" in acts, "compress" in acts
+    unused = {
+        said.input: makes,
+        said.model: makes or acts == ["compress"],
+        said.tools: makes,
+        said.max_tokens: compresses,
+        said.count: makes or "show" in acts,
+        said.each: makes,
+        said.first: "show" in acts,
+    }
+    if makes and (other := _another_order(said.rest)):
+        return other
+    left = next((value for value, used in unused.items() if value is not None and not used), None)
+    return unread(said.rest) if left is None else str(left)
+
+
+def _another_order(rest: str) -> str | None:
+    """What is not done once samples are made, though it says so: stopping, or going on with something."""
+    begins = next(found.start() for each in (data_phrases.MAKE, data_phrases.WANT) if (found := each.search(rest)))
+    orders = [dict(data_phrases.ACTS)[act].search(rest, begins) for act in ("stop", "go_on")]
+    return next((found[0] for found in orders if found), None)
 
 
 def _read(text: str) -> _Said:
     said = _Said(text)
-    said.input = _take(said, data_phrases.FILE)
+    chinese = is_chinese(text)
+    said.input = _take(said, data_phrases.FILE) or _take(said, data_phrases.DATASET)
     said.model = _take(said, data_phrases.MODEL)
     if _take(said, data_phrases.NO_TOOLS) is not None:
         said.tools = ""
@@ -104,19 +144,22 @@ def _read(text: str) -> _Said:
         said.tools = ",".join(re.findall(r"[a-z_]+", re.sub(r"\band\b", " ", named.lower())))
     elif (kind := _take(said, data_phrases.KIND_ZH)) is not None:
         said.tools = data_phrases.TOOLS_ZH[kind]
-    said.each = _number(_take(said, data_phrases.EACH))
+    said.dedupe = _take(said, data_phrases.NO_DUPLICATES) is not None
+    said.pii = _take(said, data_phrases.NO_PERSONAL_DATA) is not None
+    said.each = _number(_take(said, data_phrases.EACH, "样本" if chinese else "samples"))
     said.max_tokens = _figure(said, data_phrases.TOKENS, "")
     said.name = _name(said)
-    said.count = _figure(said, data_phrases.COUNT, "样本" if is_chinese(text) else "samples")
+    said.first = _number(_take(said, data_phrases.FIRST, "样本" if chinese else "sample"))
+    said.count = _figure(said, data_phrases.COUNT, "样本" if chinese else "")
     return said
 
 
-def _take(said: _Said, pattern: re.Pattern[str]) -> str | None:
-    """The first group that matched, or all of it; taken out."""
+def _take(said: _Said, pattern: re.Pattern[str], instead: str = "") -> str | None:
+    """The last group that matched, or all of it; taken out."""
     if (found := pattern.search(said.rest)) is None:
         return None
-    _put(said, found.span(), "")
-    return next((group for group in found.groups() if group), found[0])
+    _put(said, found.span(), instead)
+    return next((group for group in reversed(found.groups()) if group), found[0])
 
 
 def _figure(said: _Said, pattern: re.Pattern[str], instead: str) -> int | None:
@@ -135,27 +178,38 @@ def _put(said: _Said, span: tuple[int, int], instead: str) -> None:
 
 
 def _number(digits: str | None) -> int | None:
-    return int(digits) if digits else None
+    return int(digits.replace(",", "")) if digits else None
 
 
 def _name(said: _Said) -> str | None:
     for found in data_phrases.NAMED.finditer(said.rest):
-        name = (found[1] or found[2]).rstrip(".-")
-        if name and not data_phrases.NO_NAMES.match(name):
-            start = found.start(1) if found[1] else found.start(2)
-            _put(said, (start, start + len(name)), "")
+        group = 2 if found[2] else 4
+        name = found[group].rstrip(".-")
+        quoted = found[group - 1] != ""
+        if name and (quoted or not (data_phrases.NO_NAMES.match(name) or is_common(name))):
+            kept = next((word for word in ("batch", "批次") if found[0].lower().startswith(word)), "")
+            _put(said, (found.start(), found.start(group) + len(name) + quoted), kept)
             return name
     return None
 
 
-def _acts(rest: str) -> list[str]:
+def _acts(said: _Said) -> list[str]:
     """What is asked for, in order; "status" only where nothing is ordered."""
-    places = [(found.start(), act) for act, pattern in data_phrases.ACTS if (found := pattern.search(rest))]
+    places = [
+        (found.start(), act) for act, pattern in data_phrases.ACTS if (found := pattern.search(said.rest))
+    ]
     acts = [act for _, act in sorted(places)]
+    if said.input and "make" not in acts and data_phrases.WANT.search(said.rest):
+        acts = ["make", *(act for act in acts if act != "show")]
+    if "make" in acts and "go_on" in acts and not said.input:
+        acts = ["go_on"]  # "go on with making the samples"
     if "make" in acts:  # it is watched to its end, and continues what there is
-        return ["make", *(act for act in acts if act in ("compress", "export", "merge", "show", "stats"))]
+        rest = [act for act in acts if act in ("compress", "export", "merge", "show", "stats")]
+        return ["make", *rest]
     if any(act in ORDERS for act in acts):
-        acts = [act for act in acts if act != "status"]
+        acts = [act for act in acts if act not in ("status", "list")]
+    if "list" in acts:
+        return ["list"]
     if "show" in acts or "stats" in acts:
         acts = [act for act in acts if act not in ("status", "watch")]
     return acts
@@ -171,16 +225,22 @@ def _intent(act: str, text: str, said: _Said) -> Batch:
         case "stop":
             return StopBatch(text, name, data_phrases.NOW.search(said.rest) is not None)
         case "compress":
-            return CompressBatch(text, name, said.max_tokens)
+            return CompressBatch(text, name, said.max_tokens, None if said.input else said.model)
         case "export":
             found = data_phrases.FORMAT.search(said.rest)
             word = found[1].lower() if found else None
             which = "compressed" if data_phrases.COMPRESSED.search(said.rest) else "merged"
-            return ExportBatch(text, name, data_phrases.FORMATS.get(word, word) if word else None, which)
+            format_ = data_phrases.FORMATS.get(word, word) if word else None
+            return ExportBatch(text, name, format_, which, said.dedupe, said.pii)
         case "merge":
             return MergeBatch(text, name)
         case "show":
-            return ShowSamples(text, name, min(said.count or 3, 10))
+            which = "discarded" if data_phrases.DISCARDED.search(said.rest) else "merged"
+            which = "compressed" if data_phrases.COMPRESSED.search(said.rest) else which
+            count = said.count or (1 if said.first else 3)
+            return ShowSamples(text, name, min(count, 10), said.first or 1, which)
+        case "list":
+            return ListBatches(text)
         case "stats":
             return BatchStats(text, name)
         case "watch":

@@ -145,12 +145,17 @@ class MergeBatch(Batch):
 @dataclass(frozen=True)
 class CompressBatch(Batch):
     max_tokens: int | None = None
+    summarizer: str | None = None
+    """The model that writes summaries; None: extracts."""
 
 
 @dataclass(frozen=True)
 class ExportBatch(Batch):
     format: str | None = None
     which: str = "merged"
+    dedupe: bool = False
+    pii: bool = False
+    """Mask personal data."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +166,13 @@ class BatchStats(Batch):
 @dataclass(frozen=True)
 class ShowSamples(Batch):
     count: int = 3
+    first: int = 1
+    which: str = "merged"
+
+
+@dataclass(frozen=True)
+class ListBatches(Intent):
+    """Which batches there are."""
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,14 @@ PLACES = {"十": 10, "百": 100, "千": 1000}
 _WORD = "|".join([*UNITS, *TENS, "hundred", "thousand"])
 ENGLISH = re.compile(
     rf"(?<![\w-])((?:a )?(?:{_WORD})(?:(?: and |[ -])(?:{_WORD})){{0,5}})"
-    r"(?= (?:more |grpo |training |optimi[sz]er )?(?:steps?|rollouts?|samples|tasks|problems|hours?"
+    r"(?= (?:more |grpo |training |sft |optimi[sz]er )?(?:steps?|rollouts?|samples|tasks|problems|hours?"
     r"|minutes?|percent|%))"
     rf"|(?:(?<=groups of )|(?<=batches of )|(?<=seed ))((?:{_WORD})(?:(?: and |[ -])(?:{_WORD})){{0,5}})\b",
     re.IGNORECASE | re.ASCII,
 )
 CHINESE = re.compile(
     # "一个模型" is "a model", not a count.
-    r"(?!一\s?个)([零〇一二两三四五六七八九十百千]{1,9})(?=\s?(?:步|个|道|小时|分钟))"
+    r"(?!一\s?[个条份])([零〇一二两三四五六七八九十百千]{1,9})(?=\s?(?:步|个|条|份|道|小时|分钟))"
     r"|(?<=种子)([零〇一二两三四五六七八九十百千]{1,9})"
 )
 

@@ -38,7 +38,7 @@ class Problem:
     """Something that keeps a request from being carried out: never guessed at, always said."""
 
     kind: str
-    """conflict, unclear, model, restriction, condition, several, forbidden"""
+    """conflict, unclear, unread, model, restriction, condition, several, forbidden"""
     text: str
 
 

@@ -58,6 +58,7 @@ def blocked(intent: Blocked, say: Voice, conversation: Conversation) -> Procedur
                 "several": say("One environment at a time.", "一次只能训练一个环境。"),
                 "conflict": say(f"Two values for one setting: {said}.", f"同一设置有两个值：{said}。"),
                 "unclear": say(f'I cannot read this setting: "{said}".', f"无法理解这个设置：“{said}”。"),
+                "unread": say(f'I do not understand "{said}" there.', f"无法理解其中的“{said}”。"),
                 "model": say(
                     f'"{said}" is no full model name: write it as Hugging Face does: Qwen/Qwen3-0.6B.',
                     f"“{said}”不是完整的模型名：请按 Hugging Face 的写法，例如 Qwen/Qwen3-0.6B。",
@@ -71,6 +72,12 @@ def blocked(intent: Blocked, say: Voice, conversation: Conversation) -> Procedur
                 ),
             }[problem.kind]
         )
+    if all(problem.kind == "unread" for problem in intent.problems):
+        rest = say(
+            "So I did nothing. Say it again without that; rl-cli data --help names the commands for what I do not know.",
+            "因此什么都没有做。请去掉这部分再说一次；我不会的操作见 rl-cli data --help。",
+        )
+        return Declined("\n".join([*lines, rest]))
     lines.append(
         say(
             "So I did nothing. Say it again without that, or set fields by name, for example grpo.steps=40.",

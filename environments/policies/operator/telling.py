@@ -21,7 +21,7 @@ _WHAT = one_of(r"""
 _WHEN = r"when|whenever|once|as soon as|after|in case|how"
 _FILL = one_of(r"""
     when|whenever|once|if|as soon as|it|its|it's|that|that's|this|they|everything|all|anything|something|or
-    and|either|the|my|run|run's|training|training's|job|is|are|has|have|gets|been|of|course|also|else|how
+    and|either|the|my|run|run's|training|training's|job|batch|data|samples|is|are|has|have|gets|been|of|course|also|else|how
     to|be|a|an|any|fully|completely|finally
     [\w.]*[\d_-][\w.-]*
 """)

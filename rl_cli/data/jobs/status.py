@@ -10,7 +10,7 @@ from typing import Any
 
 from rl_cli.core.cuts import one_line
 from rl_cli.core.files import read_json
-from rl_cli.data.batch.folder import BatchFolder
+from rl_cli.data.batch.folder import BatchFolder, list_batches
 from rl_cli.data.compression.journal import folder_of
 from rl_cli.data.jobs.compressing import output_of
 from rl_cli.data.jobs.job import BUSY, KINDS, Job, worker_of
@@ -22,6 +22,7 @@ CHECK_SECONDS = 1800.0
 """A wait ends after so long, so that somebody looks whether it is worth going on."""
 LONGEST_REASON = 500
 LOG_LINES = 5
+OTHERS = 10
 COUNTED = ("items", "done", "failed", "in_flight")
 COMPRESSED = ("rows", "compressed", "fits", "cannot_fit", "failed", "calls", "cost_usd", "output")
 
@@ -40,8 +41,8 @@ def batch_status(folder: BatchFolder) -> dict[str, Any]:
     state, job = folder.state(), Job(folder, "generate").state()
     shown = {name: state[name] for name in COUNTED if state.get(name) is not None}
     began, ended = state.get("started"), state.get("ended")
-    if isinstance(began, int | float):
-        shown["seconds"] = round((ended if isinstance(ended, int | float) else time.time()) - began)
+    if _number(began):
+        shown["seconds"] = round((_number(ended) or time.time()) - _number(began))
     compressing = _compression(folder)
     now = _state(state, job)
     failed = now == "failed" or compressing.get("state") == "failed"
@@ -51,11 +52,25 @@ def batch_status(folder: BatchFolder) -> dict[str, Any]:
         "state": now,
         "reason": one_line(str(_reason(state, job) or ""), LONGEST_REASON) or None,
         **shown,
-        "cost_usd": state.get("spend", 0.0),
+        "cost_usd": _number(state.get("spend")),
         **_merged(folder),
         **({"compression": compressing} if compressing else {}),
         **({"log": _log(folder)} if failed else {}),
     }
+
+
+def newest_first() -> list[BatchFolder]:
+    """All batches, the one that was begun or gone on with last before the others."""
+    return sorted(list_batches(), key=lambda batch: _number(batch.state().get("started")), reverse=True)
+
+
+def other_batches(folder: BatchFolder) -> list[dict[str, str]]:
+    """The newest batches beside this one: {"name", "state"}."""
+    others = [batch for batch in newest_first() if batch.name != folder.name][:OTHERS]
+    return [
+        {"name": batch.name, "state": _state(batch.state(), Job(batch, "generate").state())}
+        for batch in others
+    ]
 
 
 async def wait_for_batch(
@@ -93,19 +108,32 @@ def _state(state: dict[str, Any], job: dict[str, Any]) -> str:
         return "starting"
     if job.get("state") in BUSY and state.get("state") not in (None, "running"):
         return "merging"
-    if _is_later(job, state):
+    if _is_later(job, state) or _is_unmerged(job, state):
         return str(job["state"])
     return str(state.get("state") or job.get("state") or "not begun")
 
 
 def _reason(state: dict[str, Any], job: dict[str, Any]) -> Any:
+    if _is_unmerged(job, state):
+        return f"{job['reason']}, before its rows were merged"
     return job.get("reason") if _is_later(job, state) else state.get("reason")
 
 
 def _is_later(job: dict[str, Any], state: dict[str, Any]) -> bool:
     """Whether a start of it has failed since: before its first sample, or in the merge."""
-    seen = state.get("ended") or state.get("started") or 0
-    return job.get("state") == "failed" and job.get("ended", 0) >= seen
+    seen = _number(state.get("ended")) or _number(state.get("started"))
+    return job.get("state") == "failed" and _number(job.get("ended")) >= seen
+
+
+def _is_unmerged(job: dict[str, Any], state: dict[str, Any]) -> bool:
+    """Whether its process was killed between the last sample and the rows."""
+    killed = job.get("state") == "stopped" and "ended" not in job
+    return killed and _number(state.get("ended")) >= _number(job.get("started"))
+
+
+def _number(value: Any) -> float:
+    """A figure of a file; 0 where it is none."""
+    return value if isinstance(value, int | float) else 0
 
 
 def _merged(folder: BatchFolder) -> dict[str, Any]:

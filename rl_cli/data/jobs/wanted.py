@@ -9,14 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from rl_cli.core.errors import BadUsage
-from rl_cli.core.settings import load_settings
+from rl_cli.core.settings import environments_folder, load_settings
 from rl_cli.data.batch.config import NAME, BatchConfig, differences
-from rl_cli.data.batch.config_file import INSTEAD, load_config
+from rl_cli.data.batch.config_file import INSTEAD, checked, load_config
 from rl_cli.data.batch.folder import BatchFolder, batch_folder, find_batch
 from rl_cli.data.batch.items import items
+from rl_cli.data.generation.sandboxes import WITH_IMAGE
 
-NOT_BY_CHAT = ("base_url",)
-"""Where keys are sent is for the person to say, in the settings."""
+NOT_BY_CHAT = {
+    "base_url": "configure the endpoint: rl-cli config set endpoints.",
+    "ray_address": "begin the batch at a terminal: rl-cli data generate --ray-address",
+}
+"""Where keys and work are sent is for the person to say; what says it instead."""
+UNBOUNDED = frozenset({"local", "ssh"})
+"""Kinds of sandbox that isolate nothing."""
 
 
 def wanted_batch(given: Mapping[str, Any], more: Mapping[str, Any], count: int | None) -> BatchConfig:
@@ -28,14 +34,12 @@ def wanted_batch(given: Mapping[str, Any], more: Mapping[str, Any], count: int |
         count: How many samples it should have in all; None: as the settings say.
 
     Raises:
-        BadUsage: A setting is unknown or wrong, there is no such batch, it was begun otherwise, or no model
-            is configured that could make data.
+        BadUsage: A setting is unknown or wrong, there is no such batch, it was begun otherwise, no model is
+            configured that could make data, or there is none of that name, or no key for it.
     """
     for field in NOT_BY_CHAT:
         if field in more:
-            raise BadUsage(
-                f"{field} cannot be set here", "configure the endpoint: rl-cli config set endpoints."
-            )
+            raise BadUsage(f"{field} cannot be set here", NOT_BY_CHAT[field])
     flags = {field: value for field, value in {**more, **given}.items() if value is not None}
     folder = _folder(flags)
     begun = folder.exists()
@@ -46,6 +50,7 @@ def wanted_batch(given: Mapping[str, Any], more: Mapping[str, Any], count: int |
         config = _sized(config, count, begun)
     if config.model is None:
         config = config.model_copy(update={"model": _model()})
+    _check_names(config)
     if begun and (told := differences(folder.config(), config)):
         hint = "leave that out, or give another name"
         raise BadUsage(f"batch {folder.name} was begun otherwise: {'; '.join(told)}", hint)
@@ -84,7 +89,46 @@ def _sized(config: BatchConfig, count: int, begun: bool) -> BatchConfig:
         return config.model_copy(update={"max_samples": -(-count // each)})
     found = sum(1 for _ in islice(items(config.input, lambda where, why: None), count))
     each = -(-count // found)
-    return config.model_copy(update={"samples": each, "max_samples": -(-count // each)})
+    return checked({**config.model_dump(), "samples": each, "max_samples": -(-count // each)})
+
+
+def leaves_sandbox(config: BatchConfig) -> bool:
+    """Whether commands can change more of this computer, or of another, than what they are given to work in.
+
+    Raises:
+        BadUsage: The input cannot be read.
+    """
+    return config.sandbox.kind in UNBOUNDED or bool(folders_elsewhere(config))
+
+
+def folders_elsewhere(config: BatchConfig) -> list[str]:
+    """Folders of this computer, not below the working folder, that rows name for their commands (`cwd`).
+
+    Whoever wrote the rows need not be the person.
+
+    Raises:
+        BadUsage: The input cannot be read.
+    """
+    if config.sandbox.kind in WITH_IMAGE:
+        return []
+    here = Path.cwd().resolve()
+    most = None if config.eval_held_out else config.max_samples  # those held out make room for later ones
+    rows = islice(items(config.input, lambda where, why: None), most)
+    named = {str(Path(item.cwd).expanduser().resolve()) for item in rows if item.cwd is not None}
+    return sorted(folder for folder in named if not Path(folder).is_relative_to(here))
+
+
+def _check_names(config: BatchConfig) -> None:
+    from environments.catalogue import find_environment
+    from rl_cli.agent.models import OPERATOR, resolve_policy
+
+    settings = load_settings()
+    assert config.model
+    if config.model == OPERATOR:
+        raise BadUsage(f"{OPERATOR} makes no training data", "name a model as provider/name")
+    resolve_policy(config.model, config.base_url, settings)
+    if config.score:
+        find_environment(config.score, environments_folder())
 
 
 def _model() -> str:
