@@ -15,7 +15,11 @@ AROUND = {
     "CONTRIBUTING.md": "How to add a tool, an environment, a backend.",
     "docs/architecture.md": "How the parts fit together.",
     "docs/formats.md": "Every file on disk, with examples.",
+    "docs/compressor.md": "Conversations made to fit what a trainer takes.",
+    "docs/data.md": "Batches of data: input, settings, the folder, merging.",
+    "docs/export.md": "Rows as files for trainers; masking, duplicates, showing.",
     "docs/faults.md": "What happens on each fault, and cleaning up.",
+    "docs/generation.md": "How a batch asks a model, what is kept, stopping, scores.",
     "docs/graders.md": "How answers are graded, and what readers may disagree about.",
     "docs/health.md": "What a sick run looks like, and how well that is told.",
     "docs/monitor.md": "Checks and judgements, with or without a chat.",
@@ -26,6 +30,7 @@ AROUND = {
     "docs/tools.md": "The everyday tools, distributions, what a reward function is given.",
     "docs/trajectories.md": "Conversations as from/value rows, and back.",
     "docs/wandb.md": "What W&B gets, when, and what happens when it does not answer.",
+    "examples/datagen/": "Batches that run: inputs, settings, a script in place of a model.",
     "tests/": "Mirrors the tree; tests/e2e runs the commands, tests/soak at full size, tests/bench measures.",
 }
 NAME_WIDTH = max(map(len, AROUND))

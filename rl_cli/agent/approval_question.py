@@ -22,7 +22,7 @@ WILL = {
     "read": "look something up",
     "write": "change files",
     "execute": "run code on this computer",
-    "spend": "take this computer for a while, or cost money on a rented one",
+    "spend": "take this computer for a while, or cost money",
     "leave": "run code on this computer outside of the sandbox, with all your files and the network",
 }
 HEAD, TAIL = 600, 300

@@ -34,7 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "envs": ("rl_cli.cli.envs", "List and describe the environments a model can learn."),
     "runs": ("rl_cli.cli.runs", "Start, watch, resume, stop, report and compare training runs."),
     "monitor": ("rl_cli.cli.monitor", "Judge all live runs at their checks, without a chat."),
-    "data": ("rl_cli.cli.data", "Convert conversations to training data and back."),
+    "data": ("rl_cli.cli.data", "Make training data: batches, merging, compression, export, hygiene."),
     "tools": ("rl_cli.cli.tools", "List, describe and call the tools that the assistant uses."),
     "parse": ("rl_cli.cli.parse", "Take a model's text apart: content, reasoning, tool calls."),
     "grade": ("rl_cli.cli.grade", "Grade answers against gold numbers."),

@@ -525,5 +525,5 @@ def test_no_argument_can_look_like_a_part_of_the_question(arguments: dict[str, A
     ]
     assert rest[-3:] == ["  where: rented box", "  time: about 1 min 00 s", "  cost: about $12.00"]
     assert rest[:-3] == [
-        "spend_it may take this computer for a while, or cost money on a rented one:",
+        "spend_it may take this computer for a while, or cost money:",
     ]

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.cli import rl_cli
-from tests.readme_map import END, START, render
+from tests.readme_map import END, ROOT, START, render
 
-README = (Path(__file__).parent.parent.parent / "README.md").read_text("utf-8")
+README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```console\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
 GAIN = 0.40
 TEST_PROBLEMS = 400
@@ -46,6 +46,7 @@ def as_pattern(shown: str) -> re.Pattern[str]:
 
 @pytest.mark.train
 def test_the_tour_prints_what_the_readme_shows(home: Path):
+    (home.parent / "examples").symlink_to(ROOT / "examples")
     seen = commands()
     assert seen[0][0] == 'rl-cli "train a GSM8K model" --yes'
     for command, shown in seen:

@@ -29,11 +29,11 @@ def test_an_unknown_prompt_is_an_error() -> None:
 
 
 def test_operating_procedure_names_every_tool_in_its_order() -> None:
-    """The language model is told of all rl_ tools it is given, and of no other."""
+    """The language model is told of all rl_ and data_ tools it is given, and of no other."""
     text = render("operator", home="/home/me/rl", date="2026-01-02", workspace="It is empty.")
     assert "/home/me/rl" in text
-    known = {name for name in NAMES.split() if name.startswith("rl_")}
-    assert known - {"rl_list_runs"} <= set(re.findall(r"\brl_\w+", text)) <= known
+    known = {name for name in NAMES.split() if name.startswith(("rl_", "data_"))}
+    assert known - {"rl_list_runs"} <= set(re.findall(r"\b(?:rl|data)_\w+", text)) <= known
     order = [
         "rl_list_environments",
         "rl_edit_config",

@@ -129,7 +129,7 @@ async def data_generate(
 
 @tool(toolset="data", risk="read", deadline=math.inf)
 async def data_status(context: CallContext, name: str | None = None, wait: bool = False) -> dict[str, Any]:
-    """How a batch is going: samples done and failed of how many, spend, its compression; which others there are.
+    """How a batch is going: samples done and failed of how many, spend, its compression; other batches.
 
     With wait, return at its end, after half an hour, or when the person interrupts; `why` says which. Never
     call it in a loop without wait. A batch that is `stopped` or `failed` goes on with data_generate.

@@ -54,7 +54,9 @@ def status(intent: Batch, say: Voice, conversation: Conversation) -> Procedure:
 def list_batches(intent: ListBatches, say: Voice, conversation: Conversation) -> Procedure:
     found = yield from must(Call("data_status", {}, say("Looking up the batches.", "查看批次。")))
     known = [found.data, *found.rows("others")]
-    return "\n".join(f"- {text(each.get('name'))}: {state_text(text(each.get('state')), say)}" for each in known)
+    return "\n".join(
+        f"- {text(each.get('name'))}: {state_text(text(each.get('state')), say)}" for each in known
+    )
 
 
 def stop(intent: StopBatch, say: Voice, conversation: Conversation) -> Procedure:

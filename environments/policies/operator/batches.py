@@ -36,8 +36,8 @@ THEN: dict[type[Intent], Callable[[Any, Voice, Conversation], Procedure]] = {
 
 def may_make(intent: Intent, say: Voice, conversation: Conversation) -> Procedure:
     return say(
-        "A question starts nothing. To start, say it as an order; you are asked first, with what it would cost. "
-        "For example: make 100 samples from prompts.jsonl with the math tools",
+        "A question starts nothing. To start, say it as an order; you are asked first, with what it would "
+        "cost. For example: make 100 samples from prompts.jsonl with the math tools",
         "提问不会启动任何任务。要开始，请直接下指令；执行前会先告知费用并征求同意。"
         "例如：用 prompts.jsonl 生成 100 条样本，使用 math 工具",
     )

@@ -21,7 +21,7 @@ SUBJECT = _compiled(r"""
     \bbatch(?:es)?\b|\bsft\b|\btrajector(?:y|ies)\b|\btraining data\b|\bdata generation\b
     \bgenerating\b.{0,20}\b(?:samples|data)\b
     \b(?:\d[\d,.]*k?|some|more|how many) (?:\w+ )?samples?\b
-    \b(?:compress|shorten|export|merge)\b(?:,? (?:and|then) \w+)* (?:it|them|that|this|these|those|everything)\b
+    \b(?:compress|export|merge)\b(?:,? (?:and|then) \w+)* (?:it|them|that|this|these|those|everything)\b
     (?:压缩|导出|合并)(?:并|和|后|再|,|\s|压缩|导出)*(?:它们?|为|成|一下|吧|$)
     批次|这批|那批|该批|批处理|样本|轨迹|训练数据|微调数据|数据生成|生成.{0,12}数据
 """)
@@ -87,7 +87,8 @@ ACTS: list[tuple[str, re.Pattern[str]]] = [
     (
         "status",
         _compiled(r"""
-        \bhow (?:is|are|far)\b|\bhow's\b|\bstatus\b|\bprogress\b|\bwhy\b|\bwhen (?:will|is|does)\b|为什么|为何
+        \bhow (?:is|are|far)\b|\bhow's\b|\bstatus\b|\bprogress\b
+        \bwhy\b|\bwhen (?:will|is|does)\b|为什么|为何
         \bis .{0,30}\b(?:done|ready|finished|running|over)\b
         怎么样|怎样了|如何了|进度|进展|状态|情况|到哪|(?:完成|好|做完|跑完)了(?:吗|没)
         """),
@@ -96,7 +97,8 @@ ACTS: list[tuple[str, re.Pattern[str]]] = [
 """What can be asked for, and how."""
 
 EACH = re.compile(
-    r"(?<![\w.,-])(\d{1,5}) (?:samples?|answers?|times?) (?:per|for each|for every|each)\b(?: (?:prompt|item|row)\b)?"
+    r"(?<![\w.,-])(\d{1,5}) (?:samples?|answers?|times?) (?:per|for each|for every|each)\b"
+    r"(?: (?:prompt|item|row)\b)?"
     r"|每(?:个|条)(?:提示词?|问题|题目?)?\s*(?:生成|采样)?\s*(\d{1,5})\s*(?:个|条|次)",
     re.IGNORECASE | re.ASCII,
 )
@@ -106,9 +108,7 @@ COUNT = re.compile(
     rf"|(?<![\w.,-])({_NUMBER})\s*(千|万)?\s*(?:条|个|份|行)",
     re.IGNORECASE | re.ASCII,
 )
-TOKENS = re.compile(
-    rf"(?<![\w.,-])({_NUMBER})\s*(k)?\s*(?:tokens?\b|个?词元)", re.IGNORECASE | re.ASCII
-)
+TOKENS = re.compile(rf"(?<![\w.,-])({_NUMBER})\s*(k)?\s*(?:tokens?\b|个?词元)", re.IGNORECASE | re.ASCII)
 FIRST = re.compile(
     rf"\b(?:sample|row|example)s? (?:number |no\.? )?({_NUMBER})\b(?! *%)|第\s*({_NUMBER})\s*(?:条|个|行)",
     re.IGNORECASE | re.ASCII,
@@ -155,11 +155,13 @@ NOW = _compiled(r"\b(?:now|at once|immediately|right away)\b|立即|立刻|马�
 COMPRESSED = _compiled(r"\bcompressed\b|压缩(?:后|过|好)")
 DISCARDED = _compiled(r"\bdiscarded\b|\bthrown away\b|丢弃|舍弃")
 NO_DUPLICATES = _compiled(r"""
-    \b(?:without|remov(?:e|ing)|no|drop(?:ping)?) (?:the |any |all )?duplicates?\b|\bde-?dup\w*\b(?: (?:it|them))?
+    \b(?:without|remov(?:e|ing)|no|drop(?:ping)?) (?:the |any |all )?duplicates?\b
+    \bde-?dup\w*\b(?: (?:it|them))?
     去重|去除重复|去掉重复
 """)
 NO_PERSONAL_DATA = _compiled(r"""
-    \b(?:without|remov(?:e|ing)|no|mask(?:ing)?|redact(?:ing)?|hid(?:e|ing)) (?:the |any |all )?(?:personal (?:data|information)|pii)\b
+    \b(?:without|remov(?:e|ing)|no|mask(?:ing)?|redact(?:ing)?) (?:the |any )?personal (?:data|information)\b
+    \b(?:without|remov(?:e|ing)|no|mask(?:ing)?|redact(?:ing)?) (?:the |any |all )?pii\b
     (?:去除|去掉|屏蔽|遮盖|隐去|删去|脱敏)(?:个人|隐私)(?:信息|数据)?
 """)
 THEN_ZH = re.compile(r"(^|[,。;\s])(?:之后|以后)")

@@ -6,11 +6,11 @@ understood turns an order into an answer.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from environments.policies.operator import chinese_phrases, data_phrases, english_phrases
-from environments.policies.operator.data_words import is_common, unread
+from environments.policies.operator.data_reading import Said, read
+from environments.policies.operator.data_words import unread
 from environments.policies.operator.intents import (
     Batch,
     BatchStats,
@@ -33,31 +33,10 @@ from environments.policies.operator.intents import (
 from environments.policies.operator.numerals import to_digits
 from environments.policies.operator.settings import Problem
 from environments.policies.operator.telling import take_telling
-from environments.policies.operator.wording import is_chinese
 from tools.distributions import load_catalogue
 
 ORDERS = frozenset({"make", "go_on", "stop", "compress", "export", "merge"})
 """What is not done for a question."""
-
-
-@dataclass
-class _Said:
-    """A request about data, as far as it was read; what was read is taken out of `rest`."""
-
-    rest: str
-    input: str | None = None
-    model: str | None = None
-    tools: str | None = None
-    """Names with commas; "" for none; None: not said."""
-    each: int | None = None
-    max_tokens: int | None = None
-    count: int | None = None
-    name: str | None = None
-    first: int | None = None
-    """The number of a sample."""
-    dedupe: bool = False
-    pii: bool = False
-    """Personal data is to be masked."""
 
 
 def data_intents(text: str) -> list[Intent]:
@@ -68,17 +47,19 @@ def data_intents(text: str) -> list[Intent]:
     if not data_phrases.SUBJECT.search(bare) and not (file and data_phrases.MAKE.search(bare)):
         return []
     asked, told = take_telling(plain)
-    said = _read(data_phrases.THEN_ZH.sub(r"\1", to_digits(asked)))
+    said = read(data_phrases.THEN_ZH.sub(r"\1", to_digits(asked)))
     acts = _acts(said)
     if data_phrases.TRAINS.search(said.rest):
         return [Unknown(text)] if "make" in acts else []
     if data_phrases.PRICE.search(said.rest):
         return [MayMakeSamples(text)]
     if not acts:
-        name = said.name or _read(told or "").name
+        name = said.name or read(told or "").name
         return [WatchBatch(text, name)] if told is not None else [Unknown(text)] if file else []
     if held := _held(said, acts):
         return [held]
+    if acts == ["list"]:
+        return [ListBatches(text)]
     orders = [_intent(act, text, said) for act in acts]
     if isinstance(first := orders[0], MakeSamples):
         return [replace(first, then=tuple(orders[1:]))]
@@ -87,7 +68,7 @@ def data_intents(text: str) -> list[Intent]:
     return list(orders)
 
 
-def _held(said: _Said, acts: list[str]) -> Intent | None:
+def _held(said: Said, acts: list[str]) -> Intent | None:
     """What is answered in place of orders that are none, not for now, or not understood in full."""
     rest, orders = said.rest, [act for act in acts if act in ORDERS]
     if not orders:
@@ -106,7 +87,7 @@ def _held(said: _Said, acts: list[str]) -> Intent | None:
     return Blocked(rest, (Problem("unread", unclear),)) if unclear else None
 
 
-def _unclear(said: _Said, acts: list[str]) -> str | None:
+def _unclear(said: Said, acts: list[str]) -> str | None:
     """A part of an order that says something which would not be done."""
     if several := data_phrases.SEVERAL.search(said.rest):
         return several[0]
@@ -128,72 +109,14 @@ def _unclear(said: _Said, acts: list[str]) -> str | None:
 
 def _another_order(rest: str) -> str | None:
     """What is not done once samples are made, though it says so: stopping, or going on with something."""
-    begins = next(found.start() for each in (data_phrases.MAKE, data_phrases.WANT) if (found := each.search(rest)))
+    begins = next(
+        found.start() for each in (data_phrases.MAKE, data_phrases.WANT) if (found := each.search(rest))
+    )
     orders = [dict(data_phrases.ACTS)[act].search(rest, begins) for act in ("stop", "go_on")]
     return next((found[0] for found in orders if found), None)
 
 
-def _read(text: str) -> _Said:
-    said = _Said(text)
-    chinese = is_chinese(text)
-    said.input = _take(said, data_phrases.FILE) or _take(said, data_phrases.DATASET)
-    said.model = _take(said, data_phrases.MODEL)
-    if _take(said, data_phrases.NO_TOOLS) is not None:
-        said.tools = ""
-    elif (named := _take(said, data_phrases.TOOLS)) is not None:
-        said.tools = ",".join(re.findall(r"[a-z_]+", re.sub(r"\band\b", " ", named.lower())))
-    elif (kind := _take(said, data_phrases.KIND_ZH)) is not None:
-        said.tools = data_phrases.TOOLS_ZH[kind]
-    said.dedupe = _take(said, data_phrases.NO_DUPLICATES) is not None
-    said.pii = _take(said, data_phrases.NO_PERSONAL_DATA) is not None
-    said.each = _number(_take(said, data_phrases.EACH, "样本" if chinese else "samples"))
-    said.max_tokens = _figure(said, data_phrases.TOKENS, "")
-    said.name = _name(said)
-    said.first = _number(_take(said, data_phrases.FIRST, "样本" if chinese else "sample"))
-    said.count = _figure(said, data_phrases.COUNT, "样本" if chinese else "")
-    return said
-
-
-def _take(said: _Said, pattern: re.Pattern[str], instead: str = "") -> str | None:
-    """The last group that matched, or all of it; taken out."""
-    if (found := pattern.search(said.rest)) is None:
-        return None
-    _put(said, found.span(), instead)
-    return next((group for group in reversed(found.groups()) if group), found[0])
-
-
-def _figure(said: _Said, pattern: re.Pattern[str], instead: str) -> int | None:
-    """The figure of a pattern whose groups are digits and a multiplier, by turns; taken out."""
-    if (found := pattern.search(said.rest)) is None:
-        return None
-    _put(said, found.span(), instead)
-    groups = found.groups()
-    digits, times = next((groups[n], groups[n + 1]) for n in range(0, len(groups), 2) if groups[n])
-    return int(digits.replace(",", "")) * data_phrases.TIMES.get((times or "").lower(), 1)
-
-
-def _put(said: _Said, span: tuple[int, int], instead: str) -> None:
-    rest = f"{said.rest[: span[0]]} {instead} {said.rest[span[1] :]}"
-    said.rest = " ".join(rest.split())
-
-
-def _number(digits: str | None) -> int | None:
-    return int(digits.replace(",", "")) if digits else None
-
-
-def _name(said: _Said) -> str | None:
-    for found in data_phrases.NAMED.finditer(said.rest):
-        group = 2 if found[2] else 4
-        name = found[group].rstrip(".-")
-        quoted = found[group - 1] != ""
-        if name and (quoted or not (data_phrases.NO_NAMES.match(name) or is_common(name))):
-            kept = next((word for word in ("batch", "批次") if found[0].lower().startswith(word)), "")
-            _put(said, (found.start(), found.start(group) + len(name) + quoted), kept)
-            return name
-    return None
-
-
-def _acts(said: _Said) -> list[str]:
+def _acts(said: Said) -> list[str]:
     """What is asked for, in order; "status" only where nothing is ordered."""
     places = [
         (found.start(), act) for act, pattern in data_phrases.ACTS if (found := pattern.search(said.rest))
@@ -215,7 +138,7 @@ def _acts(said: _Said) -> list[str]:
     return acts
 
 
-def _intent(act: str, text: str, said: _Said) -> Batch:
+def _intent(act: str, text: str, said: Said) -> Batch:
     name = said.name
     match act:
         case "make":
@@ -239,8 +162,6 @@ def _intent(act: str, text: str, said: _Said) -> Batch:
             which = "compressed" if data_phrases.COMPRESSED.search(said.rest) else which
             count = said.count or (1 if said.first else 3)
             return ShowSamples(text, name, min(count, 10), said.first or 1, which)
-        case "list":
-            return ListBatches(text)
         case "stats":
             return BatchStats(text, name)
         case "watch":
@@ -248,7 +169,7 @@ def _intent(act: str, text: str, said: _Said) -> Batch:
     return BatchStatus(text, name)
 
 
-def _tools(said: _Said) -> tuple[tuple[str, ...] | None, str | None]:
+def _tools(said: Said) -> tuple[tuple[str, ...] | None, str | None]:
     """(toolsets, distribution): a single word can be the name of a distribution."""
     if said.tools is None:
         return None, None

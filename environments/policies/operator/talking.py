@@ -74,7 +74,8 @@ def blocked(intent: Blocked, say: Voice, conversation: Conversation) -> Procedur
         )
     if all(problem.kind == "unread" for problem in intent.problems):
         rest = say(
-            "So I did nothing. Say it again without that; rl-cli data --help names the commands for what I do not know.",
+            "So I did nothing. Say it again without that; what I do not know may be a command's: "
+            "rl-cli data --help.",
             "因此什么都没有做。请去掉这部分再说一次；我不会的操作见 rl-cli data --help。",
         )
         return Declined("\n".join([*lines, rest]))

@@ -149,8 +149,8 @@ def test_requests_about_data(request_: str, kind: type[Intent]) -> None:
         "用研究工具从 prompts.jsonl 生成 500 条 SFT 样本，然后压缩并导出为 TRL",
         "请用 prompts.jsonl 生成 500 条训练样本，使用 research 工具，之后压缩，再导出成 TRL 格式",
         "用prompts.jsonl做五百条训练数据，用研究工具，再压缩，导出TRL",
-        "I want five hundred SFT samples from prompts.jsonl with the research tools, compressed: compress them and "
-        "export for TRL",
+        "I want five hundred SFT samples from prompts.jsonl with the research tools; "
+        "compress them and export for TRL",
     ],
 )
 def test_from_one_sentence_to_a_set_for_trl(request_: str) -> None:
@@ -176,7 +176,10 @@ def test_from_one_sentence_to_a_set_for_trl(request_: str) -> None:
         ("generate SFT data from p.jsonl without tools with openai/gpt-5.5", {"toolsets": ()}),
         ("make 10 sft samples from p.jsonl with openai/gpt-5.5", {"model": "openai/gpt-5.5", "count": 10}),
         ("用 p.jsonl 生成 2 万条样本", {"count": 20_000}),
-        ('make 5 samples from "my prompts.jsonl" in the batch "stop"', {"input": "my prompts.jsonl", "name": "stop"}),
+        (
+            'make 5 samples from "my prompts.jsonl" in the batch "stop"',
+            {"input": "my prompts.jsonl", "name": "stop"},
+        ),
         ("从“问题.jsonl”生成 5 条样本", {"input": "问题.jsonl", "count": 5}),
         ("make 5 samples from the dataset openai/gsm8k", {"input": "openai/gsm8k", "model": None}),
         ("make 10 samples per prompt from p.jsonl", {"each": 10, "count": None}),
