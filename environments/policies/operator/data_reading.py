@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from environments.policies.operator import data_phrases
-from environments.policies.operator.data_words import is_common
+from environments.policies.operator.data_words import names_batch
 from environments.policies.operator.wording import is_chinese
 
 
@@ -84,7 +84,7 @@ def _name(said: Said) -> str | None:
         group = 2 if found[2] else 4
         name = found[group].rstrip(".-")
         quoted = found[group - 1] != ""
-        if name and (quoted or not (data_phrases.NO_NAMES.match(name) or is_common(name))):
+        if name and (quoted or (names_batch(name) and not data_phrases.NO_NAMES.match(name))):
             kept = next((word for word in ("batch", "批次") if found[0].lower().startswith(word)), "")
             _put(said, (found.start(), found.start(group) + len(name) + quoted), kept)
             return name

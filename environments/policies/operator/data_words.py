@@ -20,6 +20,7 @@ _ENGLISH = """
     trajectories trajectory
     atif face hf hugging huggingface parquet sharegpt trl
 """
+_NAMES = "answers conversations dataset examples input items lines prompts questions results"
 _CHINESE = """
     请 麻烦 帮我 帮忙 给我 替我 我们 我想 我要 我 想要 想 需要 要 希望 你 能不能 能 可以 可不可以 吗 呢
     吧 好吗 好的 好 用 使用 拿 基于 以 从 由 来自 来 根据 按 对 把 将 为 成 到 至 的 了 在 里 中 这 那 它
@@ -30,14 +31,21 @@ _CHINESE = """
     微调数据 微调样本 对话数据 监督微调 数据 对话 训练 微调 提示词 提示 问题 题目 文件 数据集 数据行 格式
     格式的 形式 结果 行 条 个 份 新 适合 供 给 转成 存成 用于 用来
 """
+NAMES = frozenset(_NAMES.split())
+"""Words of these that files are called by, and so are their batches."""
 ENGLISH = frozenset(_ENGLISH.split())
 CHINESE = re.compile("|".join(sorted(_CHINESE.split(), key=len, reverse=True)))
 _TOKEN = re.compile(r"[^\s,;\"()、。]+")
 
 
 def is_common(word: str) -> bool:
-    """Whether an English word is no name of anything."""
+    """Whether an English word changes nothing where it stands."""
     return word.lower() in ENGLISH
+
+
+def names_batch(word: str) -> bool:
+    """Whether a word behind "batch" is its name rather than how the sentence goes on."""
+    return not is_common(word) or word.lower() in NAMES
 
 
 def unread(rest: str) -> str | None:

@@ -108,11 +108,13 @@ async def _cancel_once(stopping: Stopping, main: asyncio.Task[Any]) -> None:
 
 def _who(name: str, folder: BatchFolder) -> tuple[Policy | None, Meter | None, int]:
     """Who writes summaries, who pays, and the window; no policy for extracts."""
-    from rl_cli.agent.models import DEFAULT_WINDOW, resolve_policy, window_of
+    from rl_cli.agent.models import DEFAULT_WINDOW, OPERATOR, resolve_policy, window_of
     from rl_cli.spending.meter import SessionMeter
 
     if name == EXTRACTIVE:
         return None, None, DEFAULT_WINDOW
+    if name == OPERATOR:
+        raise BadUsage(f"{OPERATOR} writes no summaries", f"name a model as provider/name, or {EXTRACTIVE}")
     settings = load_settings()
     policy = resolve_policy(name, None, settings)
     endpoint = getattr(policy, "endpoint", None)

@@ -352,6 +352,7 @@ def test_summaries_of_a_model_are_asked_about_with_their_cost(
     talk.approve = Person(yes=False)
     call("data_compress", {"max_tokens": 1500}, talk)
     assert asked(talk)[-1].spec.risk == "write"
+    assert "writes no summaries" in error("data_compress", {"summarizer": "builtin/operator"}, given=talk)[1]
     wrong = error("data_compress", {"summarizer": "nobody/m"}, given=talk)[1]
     assert "nobody" in wrong
     assert "another process" not in wrong

@@ -90,6 +90,7 @@ def test_a_refusal_and_a_mistake_are_told_and_nothing_more_is_called() -> None:
     ("request_", "called", "part"),
     [
         ("how is the batch going", ("data_status", {}), "5 of at most 5 done"),
+        ("list the batches", ("data_status", {}), "- p: finished\n- q: failed"),
         ("批次 p-1 的进度如何？", ("data_status", {"name": "p-1"}), "样本：完成 5"),
         ("stop the batch", ("data_stop", {}), "what is in flight comes to its end"),
         ("stop the batch now", ("data_stop", {"now": True}), "what is in flight comes to its end"),
@@ -103,7 +104,8 @@ def test_a_refusal_and_a_mistake_are_told_and_nothing_more_is_called() -> None:
 )
 def test_short_requests(request_: str, called: tuple[str, dict[str, Any]], part: str) -> None:
     stopped = {"ok": True, "worked": True, "over": False, **batch(state="running")}
-    used = tools(status("now"), data_stop=stopped)
+    others = [{"name": "q", "state": "failed"}]
+    used = tools(status("now", others=others), data_stop=stopped)
     assert part in play(request_, used).answer
     assert used.calls == [called]
 

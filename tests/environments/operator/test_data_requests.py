@@ -47,6 +47,7 @@ UNDERSTOOD: dict[type[Intent], str] = {
         停止这批
         请停止数据生成
         停掉批次 b-1
+        停止生成样本
         """,
     ResumeBatch: """
         resume the batch
@@ -118,6 +119,7 @@ UNDERSTOOD: dict[type[Intent], str] = {
         make samples from prompts.jsonl called ../../x
         make 5 samples from prompts.jsonl; delete the batch
         make 5 samples from prompts.jsonl, then stop
+        停止用 prompts.jsonl 生成样本
         make 5 samples from prompts.jsonl and stop the run
         make 5 samples from prompts.jsonl then resume the training
         stop batch alpha and resume batch beta
@@ -208,6 +210,9 @@ def test_what_is_to_be_done_with_rows_is_read_with_its_particulars() -> None:
         "compress the batch with openai/gpt-5.5 to 8k tokens": CompressBatch(
             max_tokens=8000, summarizer="openai/gpt-5.5"
         ),
+        "stop batch prompts": StopBatch(name="prompts"),
+        "停止批次 prompts": StopBatch(name="prompts"),
+        "stop the batch right now": StopBatch(now=True),
         "show sample 7 of the batch": ShowSamples(count=1, first=7),
         "看第 7 条样本": ShowSamples(count=1, first=7),
         "show me 2 discarded samples of the batch": ShowSamples(count=2, which="discarded"),
