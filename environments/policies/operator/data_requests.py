@@ -108,7 +108,7 @@ def _unclear(said: Said, acts: list[str]) -> str | None:
 
 
 def _another_order(rest: str) -> str | None:
-    """What is not done where samples are made, though it says so: stopping, or going on with something after."""
+    """What is not done beside making samples, though it says so: stopping, or going on with something after."""
     acts, makes = dict(data_phrases.ACTS), (data_phrases.MAKE, data_phrases.WANT)
     begins = next(found.start() for pattern in makes if (found := pattern.search(rest)))
     found = acts["stop"].search(rest) or acts["go_on"].search(rest, begins)
@@ -123,11 +123,8 @@ def _acts(said: Said) -> list[str]:
     acts = [act for _, act in sorted(places)]
     if said.input and "make" not in acts and data_phrases.WANT.search(said.rest):
         acts = ["make", *(act for act in acts if act != "show")]
-    if (
-        "make" in acts
-        and not said.input
-        and (about := next((a for a in acts if a in ("stop", "go_on")), None))
-    ):
+    about = next((act for act in acts if act in ("stop", "go_on")), None)
+    if about and "make" in acts and not said.input:
         acts = [about]  # "go on with making the samples"
     if "make" in acts:  # it is watched to its end, and continues what there is
         rest = [act for act in acts if act in ("compress", "export", "merge", "show", "stats")]

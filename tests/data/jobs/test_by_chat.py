@@ -43,6 +43,7 @@ def test_one_sentence_makes_compresses_and_exports(
     assert "Exported 3 of 3 rows as trl" in out
     exports = batch_folder("prompts").path / "exports"
     assert [path.name for path in exports.iterdir()] == ["compressed-trl"]
+    assert len((batch_folder("prompts").path / "compressed.jsonl").read_text().splitlines()) == 3
     assert json.loads((exports / "compressed-trl" / "export.json").read_text())["written"] == 3
     assert run(["ask", "这批怎么样了", "--model", "builtin/operator"]) == 0
     assert "批次 prompts：已完成" in capsys.readouterr().out

@@ -76,9 +76,7 @@ def waited(talk: CallContext) -> dict[str, Any]:
     return found
 
 
-def test_from_prompts_to_a_compressed_set_for_trl(
-    tmp_path: Path, server: WireServer, talk: CallContext
-) -> None:
+def test_from_prompts_to_a_set_for_trl(tmp_path: Path, server: WireServer, talk: CallContext) -> None:
     input_ = write_prompts(tmp_path / "in.jsonl", [f"prompt {n}" for n in range(6)])
     began = generate(talk, input_, count=5)
     assert began["ok"], began
@@ -93,17 +91,10 @@ def test_from_prompts_to_a_compressed_set_for_trl(
     assert read_json(jobs / "generate.state.json")["code"] == 0
     assert "5 done, 0 failed" in (jobs / "generate.log").read_text()
 
-    squeezed = call("data_compress", {"max_tokens": 200}, talk)
-    assert squeezed["ok"], squeezed
-    done = waited(talk)
-    assert done["compression"]["state"] == "finished"
-    assert done["compression"]["rows"] == 5
-    exported = call("data_export", {"format": "trl", "which": "compressed"}, talk)
-    assert exported["ok"], exported
+    exported = call("data_export", {"format": "trl"}, talk)
     assert exported["written"] == 5
     assert (Path(exported["output"]) / "export.json").is_file()
-    again = call("data_export", {"format": "trl", "which": "compressed"}, talk)
-    assert again["output"] != exported["output"]
+    assert call("data_export", {"format": "trl"}, talk)["output"] != exported["output"]
 
     stats = call("data_stats", {}, talk)
     assert stats["done"] == 5
