@@ -108,7 +108,7 @@ def _unclear(said: Said, acts: list[str]) -> str | None:
 
 
 def _another_order(rest: str) -> str | None:
-    """What is not done beside making samples, though it says so: stopping, or going on with something after."""
+    """What is said and not done beside making samples: stopping, or going on with something after that."""
     acts, makes = dict(data_phrases.ACTS), (data_phrases.MAKE, data_phrases.WANT)
     begins = next(found.start() for pattern in makes if (found := pattern.search(rest)))
     found = acts["stop"].search(rest) or acts["go_on"].search(rest, begins)

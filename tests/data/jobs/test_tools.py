@@ -217,7 +217,7 @@ def test_a_stop_lets_what_is_in_flight_end_and_the_batch_goes_on_later(
     assert call("data_status", {"wait": True}, talk)["why"] == "interrupted"
     assert not interrupted.is_set()
     assert [event["kind"] for event in told] == ["state"]
-    talk.on_progress = None
+    talk.on_progress = talk.interrupted = None
     stopped = call("data_stop", {}, talk)
     assert stopped["worked"]
     assert not stopped["over"]
