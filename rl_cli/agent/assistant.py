@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
 TOOLSETS = ("rl", "wandb", "data")
 """Those of every conversation; a workspace adds its own."""
-START = "rl_start_training"
+STARTS = {"rl_start_training": "run_id", "data_generate": "batch"}
+"""Tool -> the key of the state that holds what it started last."""
 MAX_TURNS = 200
 """A day of half-hourly checks is about 50 turns."""
 
@@ -80,8 +81,8 @@ class Assistant:
         self.state.update(self.session.history.state)
         if self.seed is not None:
             self.state["seed"] = self.seed
-        if any(call["function"]["name"] == START for call in self.session.history.unanswered()):
-            self.state.pop("run_id", None)  # it may have started another one, which is then the newest
+        for call in self.session.history.unanswered():  # it may have started another one: then the newest
+            self.state.pop(STARTS.get(call["function"]["name"], ""), None)
         self._judge: ModelJudge | None = None
         self._kept = PolicySession()
         self._recorder: Recorder | None = None

@@ -220,13 +220,16 @@ def test_the_draft_survives_the_process(home: Path) -> None:
     assert (shown["changed"], shown["config"]["seed"]) == (changes, 5)
 
 
-def test_the_run_of_the_session_is_not_trusted_after_a_start_that_was_cut_off(home: Path) -> None:
+@pytest.mark.parametrize(("tool", "kept"), [("rl_start_training", "batch"), ("data_generate", "run_id")])
+def test_what_the_session_began_is_not_trusted_after_a_start_that_was_cut_off(
+    home: Path, tool: str, kept: str
+) -> None:
     session = new_session(home, "a/b")
-    session.record("state", state={"run_id": "old", "seed": 1})
+    session.record("state", state={"run_id": "old", "batch": "old", "seed": 1})
     session.record("message", message=user("train again"))
-    message = {"role": "assistant", "content": None, "tool_calls": [_call("rl_start_training")]}
+    message = {"role": "assistant", "content": None, "tool_calls": [_call(tool)]}
     session.record("message", message=message)
-    assert talking(home, Playing(), session).state == {"seed": 1}
+    assert talking(home, Playing(), session).state == {kept: "old", "seed": 1}
     session.close()
 
 

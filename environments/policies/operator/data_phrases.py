@@ -64,7 +64,10 @@ SEVERAL = _compiled(r"\bbatches\b|(?:所有|全部|每个|这些|那些)批次")
 ACTS: list[tuple[str, re.Pattern[str]]] = [
     ("make", MAKE),
     ("go_on", _compiled(r"\b(?:resume|continue|go on with)\b|继续|恢复|接着做")),
-    ("stop", _compiled(r"\b(?:stop|abort|cancel|halt|end|kill|terminate|interrupt)\b|停|终止|中止|取消")),
+    (
+        "stop",
+        _compiled(r"\b(?:stop|pause|abort|cancel|halt|end|kill|terminate|interrupt)\b|停|终止|中止|取消"),
+    ),
     ("compress", _compiled(r"\b(?:compress|shorten|compact)\b|压缩")),
     ("export", _compiled(r"\bexport\b|导出|输出[成为]")),
     ("merge", _compiled(r"\bmerge\b|合并")),
@@ -72,6 +75,7 @@ ACTS: list[tuple[str, re.Pattern[str]]] = [
         "show",
         _compiled(rf"""
         \b(?:show|see|read|display|look at|print|view)\b {_WORDS}{_ROWS}\b
+        \b(?:show|display|print|view)\b(?: me)? (?:them|it)\b(?: to me)?
         (?:看|显示|查看|展示)[^,。]{{0,12}}?{_ROWS_ZH}
         """),
     ),
@@ -96,6 +100,17 @@ ACTS: list[tuple[str, re.Pattern[str]]] = [
 ]
 """What can be asked for, and how."""
 
+SAID_OF = {
+    "make": _compiled(r"\bsome\b|一些|一批"),
+    "go_on": _compiled(r"\b(?:stopped|failed|killed|crashed|interrupted)\b|(?:停止|停掉|中断|失败)的"),
+}
+"""What may be said beside such an act, and changes nothing."""
+WHICH = _compiled(
+    r"\b(?:current|running|last|latest|newest)(?= (?:batch|job|data generation)\b)"
+    r"|(?:上次|最近|最新|当前|目前|正在运行)的?(?=批次|这批|批)"
+)
+"""Of the batch that is meant where none is named."""
+
 EACH = re.compile(
     r"(?<![\w.,-])(\d{1,5}) (?:samples?|answers?|times?) (?:per|for each|for every|each)\b"
     r"(?: (?:prompt|item|row)\b)?"
@@ -119,7 +134,8 @@ NO_TOOLS = _compiled(
     r"\bwithout (?:any )?tools\b|\bwith no tools\b|(?:不用|不带|不使用|没有|不要)(?:任何)?工具"
 )
 TOOLS = re.compile(
-    r"\b(?:with|using) (?:only )?(?:the )?((?:[a-z_]+(?:, | and )){0,4}[a-z_]+) (?:tools?|toolsets?)\b"
+    r"\b(?:with|using) (?:only )?(?:and )?(?:the )?"
+    r"((?:[a-z_]+(?:, | and )){0,4}[a-z_]+) (?:tools?|toolsets?)\b"
     r"|(?:用|使用|带)\s*([a-z_]+(?:\s*(?:,|、|和|与)\s*[a-z_]+){0,4})\s*的?工具集?",
     re.IGNORECASE,
 )
@@ -137,10 +153,11 @@ KIND_ZH = re.compile(rf"(?:用|使用|带)?({'|'.join(TOOLS_ZH)})类?的?工具�
 
 FORMATS = {"hugging face": "hf", "huggingface": "hf"}
 FORMAT = re.compile(
-    r"(?<![\w./-])(trl|sharegpt|parquet|atif|hugging ?face|hf)(?![\w./-])", re.IGNORECASE | re.ASCII
+    r"(?<![\w./-])(trl|sharegpt|parquet|atif|hugging ?face|hf)(?![\w/-]|\.\w)", re.IGNORECASE | re.ASCII
 )
 NAMED = re.compile(
-    r"\b(?:batch|called|named)\s+([\"']?)([a-z0-9][\w.-]{0,99})\1(?![\w/])"
+    r"\b(?:batch(?: called| named)?|called|named|(?:name|call) it)\s+"
+    r"([\"']?)([a-z0-9][\w.-]{0,99})\1(?![\w/])"
     r"|(?:批次|名为|叫做?|命名为)\s*([\"']?)([a-z0-9][\w.-]{0,99})\3",
     re.IGNORECASE | re.ASCII,
 )

@@ -60,7 +60,9 @@ def data_intents(text: str) -> list[Intent]:
         return [held]
     if acts == ["list"]:
         return [ListBatches(text)]
-    orders = [_intent(act, text, said) for act in acts]
+    orders = [_intent(acts[0], text, said)]
+    said = replace(said, count=None) if acts[0] == "make" else said  # so many are made, not shown
+    orders += [_intent(act, text, said) for act in acts[1:]]
     if isinstance(first := orders[0], MakeSamples):
         return [replace(first, then=tuple(orders[1:]))]
     if told is not None and not any(isinstance(each, WatchBatch) for each in orders):
@@ -104,7 +106,19 @@ def _unclear(said: Said, acts: list[str]) -> str | None:
     if makes and (other := _another_order(said.rest)):
         return other
     left = next((value for value, used in unused.items() if value is not None and not used), None)
-    return unread(said.rest) if left is None else str(left)
+    return unread(_unsaid(said.rest, acts)) if left is None else str(left)
+
+
+def _unsaid(rest: str, acts: list[str]) -> str:
+    """What is left without the words that belong to its acts."""
+    patterns = [pattern for act, pattern in data_phrases.ACTS if act in acts and act in ("show", "stats")]
+    patterns += [
+        data_phrases.WHICH,
+        *(data_phrases.SAID_OF[act] for act in acts if act in data_phrases.SAID_OF),
+    ]
+    for pattern in patterns:
+        rest = pattern.sub(" ", rest)
+    return rest
 
 
 def _another_order(rest: str) -> str | None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 
 _ENGLISH = """
-    a about all also an and are as at be been by can come could course do does first finally for from get
+    a about all also an and are as at be been by can come could course do does finally for from get
     give go has have hello hey hi i i'd in into is it its just kindly let let's like made make me my need next
-    now of off ok okay on our out please pls set should so some than thank thanks that the their them then
+    now of off ok okay on our out please pls set should so than thank thanks that the their them then
     there these they this those to too today up us use using want we will with would yes you your d s
     abort away cancel collect compact compress compressed continue create end export exporting fetch follow
-    generate generating halt immediately interrupt kill making merge monitor once produce resume right running
+    generate generating halt immediately interrupt kill making merge monitor once produce resume right
     shorten start started stop synthesise synthesize terminate wait watch write
-    display figures look print read see show statistics stats view
-    after afterwards back currently current last latest newest still working work
+    after afterwards back still based on everything begin launch synthetic pause
     answer answers batch conversation conversations data dataset datasets example examples file files
     fine-tuning finetuning fit form format generation input job line lines new item items prompt prompts
     question questions row rows result results sample samples sft supervised tokens trainer training
@@ -25,9 +24,9 @@ _CHINESE = """
     请 麻烦 帮我 帮忙 给我 替我 我们 我想 我要 我 想要 想 需要 要 希望 你 能不能 能 可以 可不可以 吗 呢
     吧 好吗 好的 好 用 使用 拿 基于 以 从 由 来自 来 根据 按 对 把 将 为 成 到 至 的 了 在 里 中 这 那 它
     它们 这些 那些 其 该 并且 并 和 与 再 然后 接着 最后 之后 以后 后 先 就 也 同时 现在 马上 立即 立刻
-    一下 一个 一批 一些 一份 全部 所有 生成 制作 采样 产生 造 做 合成 收集 压缩 缩短 导出 输出 合并 停止
-    停掉 停下 停 终止 中止 取消 继续 恢复 接着做 看看 看 查看 显示 展示 统计 重新 再次 让 使 开始 启动
-    进行 任务 工作 当前 目前 最新 最近 上次 批次 这批 那批 该批 批处理 批 样本 轨迹 训练数据 训练样本
+    一下 一个 一份 全部 所有 生成 制作 采样 产生 造 做 合成 收集 压缩 缩短 导出 输出 合并 停止
+    停掉 停下 停 终止 中止 取消 继续 恢复 接着做 重新 再次 让 使 开始 启动
+    进行 任务 工作 输入是 输入 是 批次 这批 那批 该批 批处理 批 样本 轨迹 训练数据 训练样本
     微调数据 微调样本 对话数据 监督微调 数据 对话 训练 微调 提示词 提示 问题 题目 文件 数据集 数据行 格式
     格式的 形式 结果 行 条 个 份 新 适合 供 给 转成 存成 用于 用来
 """

@@ -26,6 +26,7 @@ from environments.policies.operator.intents import (
 )
 from environments.policies.operator.understanding import understand
 
+SHOW = ShowSamples()
 UNDERSTOOD: dict[type[Intent], str] = {
     BatchStatus: """
         how is the batch going
@@ -42,6 +43,8 @@ UNDERSTOOD: dict[type[Intent], str] = {
         """,
     StopBatch: """
         stop the batch
+        stop the last batch
+        pause the batch
         please cancel the data generation
         could you stop the batch?
         停止这批
@@ -53,6 +56,7 @@ UNDERSTOOD: dict[type[Intent], str] = {
         resume the batch
         continue batch b-1
         continue generating samples
+        resume the failed batch b-1
         继续生成数据
         继续这批
         恢复批次 b-1
@@ -126,6 +130,9 @@ UNDERSTOOD: dict[type[Intent], str] = {
         stop all batches
         resume batch alpha with openai/gpt-5.5
         export 10 rows of the batch for TRL
+        export the first rows of the batch for TRL
+        export some rows of the batch for TRL
+        export the discarded rows of the batch for TRL
         export the batch to out.jsonl for TRL
         merge the batch, requiring reasoning
         重新压缩这批，用 Qwen/Qwen3-8B 的分词器
@@ -151,6 +158,7 @@ def test_requests_about_data(request_: str, kind: type[Intent]) -> None:
         "用研究工具从 prompts.jsonl 生成 500 条 SFT 样本，然后压缩并导出为 TRL",
         "请用 prompts.jsonl 生成 500 条训练样本，使用 research 工具，之后压缩，再导出成 TRL 格式",
         "用prompts.jsonl做五百条训练数据，用研究工具，再压缩，导出TRL",
+        "Make 500 samples from prompts.jsonl with the research tools. Compress them. Then export them for TRL.",
         "I want five hundred SFT samples from prompts.jsonl with the research tools; "
         "compress them and export for TRL",
     ],
@@ -185,6 +193,13 @@ def test_from_one_sentence_to_a_set_for_trl(request_: str) -> None:
         ("从“问题.jsonl”生成 5 条样本", {"input": "问题.jsonl", "count": 5}),
         ("make 5 samples from the dataset openai/gsm8k", {"input": "openai/gsm8k", "model": None}),
         ("make 10 samples per prompt from p.jsonl", {"each": 10, "count": None}),
+        ("make 20 samples from p.jsonl in a batch called math-1", {"count": 20, "name": "math-1"}),
+        (
+            "make some samples based on p.jsonl using openai/gpt-5.5 and the math tools",
+            {"toolsets": ("math",)},
+        ),
+        ("帮我生成 5 条 SFT 数据，输入是 p.jsonl", {"input": "p.jsonl", "count": 5}),
+        ("make 9 samples from p.jsonl and show them to me", {"count": 9, "then": (SHOW,)}),
         ("generate a dataset from p.tsv", {"input": "p.tsv"}),
         (
             "用 stop-the-batch.jsonl 生成 20 条样本，每个提示 4 条",
@@ -196,6 +211,7 @@ def test_from_one_sentence_to_a_set_for_trl(request_: str) -> None:
 def test_what_is_made_is_read_with_its_figures(request_: str, wanted: dict[str, object]) -> None:
     [make] = understand(request_)
     assert isinstance(make, MakeSamples), make
+    make = replace(make, then=tuple(replace(each, subject="") for each in make.then))
     assert {name: getattr(make, name) for name in wanted} == wanted
 
 
