@@ -18,7 +18,7 @@ MOST_CHANGES = 15
 """The newest ones; what was executed or paid for is never left out."""
 SHORTEST_LINE = 70
 """Characters."""
-TELLING = ("run_id", "id", "name", "state", "environment", "profile", "backend", "step")
+TELLING: tuple[str, ...] = ("run_id", "id", "name", "state", "environment", "profile", "backend", "step")
 TELLING += ("file", "output", "changed")
 """Keys of a result that are worth a place, where their values are short."""
 

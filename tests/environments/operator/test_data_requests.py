@@ -158,7 +158,7 @@ def test_requests_about_data(request_: str, kind: type[Intent]) -> None:
         "用研究工具从 prompts.jsonl 生成 500 条 SFT 样本，然后压缩并导出为 TRL",
         "请用 prompts.jsonl 生成 500 条训练样本，使用 research 工具，之后压缩，再导出成 TRL 格式",
         "用prompts.jsonl做五百条训练数据，用研究工具，再压缩，导出TRL",
-        "Make 500 samples from prompts.jsonl with the research tools. Compress them. Then export them for TRL.",
+        "Make 500 samples from prompts.jsonl with the research tools. Compress them. Export them for TRL.",
         "I want five hundred SFT samples from prompts.jsonl with the research tools; "
         "compress them and export for TRL",
     ],
