@@ -41,7 +41,7 @@ def open_workspace(folder: Path, home: Path) -> Workspace:
         home: RL_CLI_HOME.
     """
     folder = folder.resolve()
-    why = _why_not(folder, home)
+    why = why_not(folder, home)
     config = SandboxConfig(kinds.DEFAULT, workdir=None if why else folder)
     no_terminal = kinds.usable(kinds.DEFAULT)
     terminal = no_terminal is None
@@ -57,7 +57,8 @@ def open_workspace(folder: Path, home: Path) -> Workspace:
     return Workspace(TaskSandbox.of(config), roots, toolsets, tuple(notes))
 
 
-def _why_not(folder: Path, home: Path) -> str | None:
+def why_not(folder: Path, home: Path) -> str | None:
+    """Why commands of a model are not given this folder, in a few words; None: they may have it."""
     kept = {
         "all of your files": Path.home(),
         "the settings": config_folder(),

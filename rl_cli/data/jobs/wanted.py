@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rl_cli.core.errors import BadUsage
-from rl_cli.core.settings import environments_folder, load_settings
+from rl_cli.core.settings import environments_folder, home, load_settings
 from rl_cli.data.batch.config import NAME, BatchConfig, differences
 from rl_cli.data.batch.config_file import INSTEAD, checked, load_config
 from rl_cli.data.batch.folder import BatchFolder, batch_folder, find_batch
@@ -102,20 +102,24 @@ def leaves_sandbox(config: BatchConfig) -> bool:
 
 
 def folders_elsewhere(config: BatchConfig) -> list[str]:
-    """Folders of this computer, not below the working folder, that rows name for their commands (`cwd`).
+    """Folders of this computer that rows name for their commands (`cwd`), but those below the working folder.
 
-    Whoever wrote the rows need not be the person.
+    Whoever wrote the rows need not be the person. A working folder that no conversation is given for its
+    commands, such as the home folder, makes no exception.
 
     Raises:
         BadUsage: The input cannot be read.
     """
     if config.sandbox.kind in WITH_IMAGE:
         return []
+    from rl_cli.agent.workspace import why_not
+
     here = Path.cwd().resolve()
+    ours = why_not(here, home()) is None
     most = None if config.eval_held_out else config.max_samples  # those held out make room for later ones
     rows = islice(items(config.input, lambda where, why: None), most)
     named = {str(Path(item.cwd).expanduser().resolve()) for item in rows if item.cwd is not None}
-    return sorted(folder for folder in named if not Path(folder).is_relative_to(here))
+    return sorted(folder for folder in named if not (ours and Path(folder).is_relative_to(here)))
 
 
 def _check_names(config: BatchConfig) -> None:

@@ -161,17 +161,20 @@ def test_what_commands_could_change_outside_of_the_sandbox_is_asked_about_as_suc
     tmp_path: Path, server: WireServer, talk: CallContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     person = talk.approve = Person(yes=False)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "work").mkdir()
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
     for kind, cwd, risk in (
         ("local", None, "leave"),
         ("ssh", None, "leave"),
         ("bubblewrap", None, "spend"),
         ("bubblewrap", "work", "spend"),
         ("bubblewrap", "~", "leave"),
+        ("bubblewrap", "of-home", "leave"),
         ("bubblewrap", "work/../..", "leave"),
     ):
         row = {"prompt": "a"} | ({"cwd": cwd} if cwd else {})
+        monkeypatch.setenv("HOME", str(here if cwd == "of-home" else tmp_path))
         (tmp_path / "in.jsonl").write_text(json.dumps(row))
         refused = generate(talk, tmp_path / "in.jsonl", settings={"sandbox.kind": kind})
         assert refused["error"]["type"] == "refused"
