@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import sys
 import time
 from enum import StrEnum
@@ -17,11 +15,10 @@ from rl_cli.cli.output import print_fields, print_json, say
 from rl_cli.core.errors import BadUsage, Refused, WorkFailed
 
 if TYPE_CHECKING:
-    from environments.policies.base import Meter, Policy
-    from environments.policies.endpoints.endpoint import Endpoint
+    from rl_cli.data.compression.job import Compression
     from rl_cli.data.compression.report import Totals
     from rl_cli.data.compression.tokenizers import Tokenizer
-    from rl_cli.data.compressor import Compression
+    from rl_cli.data.compression.writer import Writer
 
 PROGRESS_SECONDS = 10.0
 
@@ -73,9 +70,10 @@ def compress(
     system, human, gpt and tool turn and the last turns stay as they are. Every row of the input is in the
     output, in the same order. After a kill the same command goes on, and pays for no summary twice.
     """
+    from rl_cli.data.compression.job import Compression
     from rl_cli.data.compression.plan import Limits
     from rl_cli.data.compression.tokenizers import open_tokenizer
-    from rl_cli.data.compressor import Compression
+    from rl_cli.data.compression.writer import writer_of
     from rl_cli.data.compressor import dry_run as try_out
 
     if output is None and not dry_run:
@@ -94,7 +92,10 @@ def compress(
     if dry_run:
         _show(run_async(try_out(job, counter)), json_)
         return
-    report = run_async(_compress(job, counter, *_who(summarizer, base_url, job)))
+    writer = writer_of(
+        summarizer, f"compress-{job.output.stem}", base_url, lambda line: say(line, error=True)
+    )
+    report = run_async(_compress(job, counter, writer))
     _show(report, json_)
     _judge(report)
 
@@ -114,51 +115,14 @@ def _file_of(name: str) -> Path:
     return rows
 
 
-def _who(name: str, base_url: str | None, job: Compression) -> tuple[Policy | None, Meter | None, int]:
-    """Who writes summaries, who pays, and the window; no policy for extracts."""
-    from rl_cli.agent.models import DEFAULT_WINDOW, resolve_policy, window_of
-    from rl_cli.core.settings import ensure_home, load_settings
-    from rl_cli.data.compression.summarizers import EXTRACTIVE
-    from rl_cli.spending.meter import SessionMeter
-
-    if name == EXTRACTIVE:
-        if base_url:
-            raise BadUsage("extractive has no address", "leave out --base-url, or name a model")
-        return None, None, DEFAULT_WINDOW
-    settings = load_settings()
-    policy = resolve_policy(name, base_url, settings)
-    endpoint: Endpoint | None = getattr(policy, "endpoint", None)
-    if endpoint is None:
-        return policy, None, DEFAULT_WINDOW
-    session = f"compress-{job.output.stem}"
-    meter = SessionMeter.open(
-        ensure_home(), settings, session, endpoint.base_url, on_warning=lambda line: say(line, error=True)
-    )
-    return policy, meter, window_of(policy.name, endpoint)
-
-
-async def _compress(
-    job: Compression, tokenizer: Tokenizer, policy: Policy | None, meter: Meter | None, window: int
-) -> dict[str, Any]:
-    """The first Ctrl-C ends the work after what is under way, the second at once."""
+async def _compress(job: Compression, tokenizer: Tokenizer, writer: Writer | None) -> dict[str, Any]:
+    from rl_cli.data.compression.interrupts import interruptible
     from rl_cli.data.compressor import compress
 
-    stop, loop, main = asyncio.Event(), asyncio.get_running_loop(), asyncio.current_task()
-    assert main
-
-    def interrupt() -> None:
-        if stop.is_set():
-            main.cancel()
-        else:
-            stop.set()
-            say("finishing what is under way; Ctrl-C once more stops now", error=True)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, interrupt)
-    try:
-        return await compress(job, tokenizer, policy, meter, window, stop, _Progress())
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
+    return await interruptible(
+        lambda stop: compress(job, tokenizer, writer, stop, _Progress()),
+        lambda: say("finishing what is under way; Ctrl-C once more stops now", error=True),
+    )
 
 
 class _Progress:

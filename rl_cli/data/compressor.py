@@ -7,59 +7,42 @@ goes on where the last one was, and no summary is paid for twice (`compression.j
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from environments.policies.base import BudgetExhausted, Meter, Policy, SharesConnections
+from environments.policies.base import BudgetExhausted, SharesConnections
 from rl_cli.core.errors import BadUsage, WorkFailed
 from rl_cli.data.compression.counting import Counting
+from rl_cli.data.compression.extractive import EXTRACTIVE
+from rl_cli.data.compression.job import Compression, check_room, checked
 from rl_cli.data.compression.journal import Journal, folder_of, opened
 from rl_cli.data.compression.paid import PaidSummaries
-from rl_cli.data.compression.plan import Limits
 from rl_cli.data.compression.report import RowReport, Status, Totals
 from rl_cli.data.compression.row import Ended, Tools, compress_row
-from rl_cli.data.compression.rows_in import Line, Place, check_inputs, lines
-from rl_cli.data.compression.summarizers import EXTRACTIVE, Extractive, PolicySummarizer, Stopped, Summarizer
+from rl_cli.data.compression.rows_in import Line, Place, lines
+from rl_cli.data.compression.summarizers import Extractive, PolicySummarizer, Stopped, Summarizer
 from rl_cli.data.compression.tokenizers import Tokenizer
+from rl_cli.data.compression.writer import Writer
 
 WINDOW_BYTES, WINDOW_ROWS = 16_000_000, 1_000
 """Of the rows that are worked on at one time."""
 COMMIT_SECONDS, COMMIT_BYTES = 1.0, 4_000_000
 """When rows are brought to the disk."""
-LEAST_TOKENS = 200
 
 
-@dataclass(frozen=True)
-class Compression:
-    """What is compressed, and how."""
+class Interrupted(WorkFailed):
+    """It was stopped, and can be gone on with."""
 
-    inputs: tuple[Path, ...]
-    output: Path
-    """A dry run does not look at it."""
-    limits: Limits = field(default_factory=Limits)
-    concurrency: int = 50
-    """Requests at one time, at most."""
-    summary_seconds: float = 300.0
-    """That a summary may take."""
-    over_limit: Literal["keep", "split"] = "keep"
-    """Rows that stay over the limit: kept among the others, or in a file of their own."""
-    sample_percent: float = 100.0
-    """Only so many of a hundred rows are taken, drawn by `seed`."""
-    seed: int = 0
+    exit_code = 130
 
 
 async def compress(
     job: Compression,
     tokenizer: Tokenizer,
-    policy: Policy | None = None,
-    meter: Meter | None = None,
-    window: int = 32_768,
+    writer: Writer | None = None,
     stop: asyncio.Event | None = None,
     on_progress: Callable[[Totals], None] = lambda totals: None,
 ) -> dict[str, Any]:
@@ -69,35 +52,33 @@ async def compress(
         job: What is to be done. The same again goes on where it was broken off; once that is finished, it
             begins anew with the summaries that were paid for, and asks for those that failed.
         tokenizer: What counts.
-        policy: Who writes summaries; None: extracts.
-        meter: Who pays for its requests; None: they cost nothing.
-        window: Of the policy, in tokens.
+        writer: Who writes summaries; None: extracts.
         stop: Set, it ends the work after the requests that are under way.
         on_progress: Is told every second or so of all rows so far.
 
     Raises:
         BadUsage: An input or the output cannot be taken.
-        WorkFailed: It was stopped, and can be gone on with.
+        Interrupted: It was stopped, and can be gone on with.
         OSError: A file cannot be read or written; it can be gone on with.
     """
-    known = _checked(job)
-    if any(job.output.exists() and job.output.samefile(path) for path in job.inputs):
-        raise BadUsage(f"{job.output} is an input", "name another output")
+    known = checked(job)
+    for target in filter(None, (job.output, job.split_off)):
+        if target.exists() and any(target.samefile(path) for path in job.inputs):
+            raise BadUsage(f"{target} is an input", "name another output")
     stop = stop or asyncio.Event()
-    who = policy.name if policy else EXTRACTIVE
-    what = {**_settings(job), "inputs": known, "tokenizer": tokenizer.name, "summarizer": who}
+    who = writer.policy.name if writer else EXTRACTIVE
+    what = {**job.settings, "inputs": known, "tokenizer": tokenizer.name, "summarizer": who}
     async with AsyncExitStack() as stack:
-        journal = stack.enter_context(opened(Journal(job.output, job.over_limit == "split", what)))
         counting = await stack.enter_async_context(Counting(tokenizer))
+        await check_room(job.limits, counting)
+        journal = stack.enter_context(opened(Journal(job.output, job.split_off, what)))
         summarizer: Summarizer = Extractive()
-        if policy is not None:
+        if writer:
             paid = PaidSummaries(journal.folder / "summaries.jsonl")
             stack.callback(paid.close)
-            if isinstance(policy, SharesConnections):
-                await stack.enter_async_context(policy.sharing())
-            summarizer = PolicySummarizer(
-                policy, meter, paid, job.concurrency, job.summary_seconds, window, stop
-            )
+            if isinstance(writer.policy, SharesConnections):
+                await stack.enter_async_context(writer.policy.sharing())
+            summarizer = PolicySummarizer(writer, paid, job.concurrency, job.summary_seconds, stop)
         facts = _facts(job, journal, tokenizer, summarizer)
         began = time.monotonic()
         await journal.tell("running", facts)
@@ -115,16 +96,17 @@ async def compress(
         if stopped:
             await journal.tell("stopped", facts)
             kept = f"stopped after {journal.totals.rows:,} rows, which are kept"
-            raise WorkFailed(kept, "the same command goes on from there")
+            raise Interrupted(kept, "the same command goes on from there")
         journal.finish()
         return await journal.tell("finished", facts)
 
 
 async def dry_run(job: Compression, tokenizer: Tokenizer) -> dict[str, Any]:
     """What `compress` would do, at the most that rows may take; asks for no summary and writes nothing."""
-    _checked(job)
+    checked(job)
     totals = Totals()
     async with Counting(tokenizer) as counting:
+        await check_room(job.limits, counting)
         tools = Tools(job.limits, counting, None)
         async with aclosing(_ended(job, tools, Place(), asyncio.Event())) as rows:
             async for _, row in rows:
@@ -198,38 +180,9 @@ async def _ended(
 
 
 async def _one(job: Compression, line: Line, tools: Tools) -> Ended:
-    if not _drawn(job, line.place):
+    if not job.draws(line.place):
         return Ended(RowReport(line.place.file, line.place.line, Status.NOT_SAMPLED), None)
     return await compress_row(line, tools)
-
-
-def _drawn(job: Compression, place: Place) -> bool:
-    """Whether a row is among those that are taken: by its place and the seed alone."""
-    if job.sample_percent >= 100:
-        return True
-    digest = hashlib.sha256(f"{job.seed}/{place.file}/{place.line}".encode()).digest()
-    return int.from_bytes(digest[:8]) / 2**64 * 100 < job.sample_percent
-
-
-def _checked(job: Compression) -> list[dict[str, Any]]:
-    """What the inputs are known by. Raises BadUsage."""
-    limits = job.limits
-    if limits.max_tokens < LEAST_TOKENS:
-        raise BadUsage(f"no conversation fits {limits.max_tokens} tokens", f"at least {LEAST_TOKENS}")
-    if limits.summary_tokens < 1 or limits.keep_last < 0 or job.concurrency < 1 or job.summary_seconds <= 0:
-        raise BadUsage("a summary's tokens, its seconds and the requests at one time are more than 0")
-    if not 0 < job.sample_percent <= 100:
-        raise BadUsage(f"{job.sample_percent:g} % of the rows cannot be taken", "more than 0, at most 100")
-    known = check_inputs(job.inputs)
-    if not any(file["size"] for file in known):
-        raise BadUsage(f"{', '.join(map(str, job.inputs))}: no rows")
-    return known
-
-
-def _settings(job: Compression) -> dict[str, Any]:
-    """What makes another output."""
-    same = {"inputs", "output", "concurrency", "summary_seconds"}
-    return {name: value for name, value in asdict(job).items() if name not in same}
 
 
 def _facts(

@@ -21,10 +21,17 @@ class ChatMessages:
     def __init__(self, messages: Sequence[Any], tools: Any) -> None:
         self._turns: list[list[Message]] = []
         self.roles: list[str] = []
+        earlier: set[str] = set()
+        called: set[str] = set()
         for number, message in enumerate(messages):
             role = _checked(number, message)
             if role == "tool" and not (self.roles and self.roles[-1] in ("gpt", "tool")):
                 raise Unreadable(f"message {number + 1} is a result that follows no call")
+            if role == "gpt":
+                earlier |= called
+                called = {str(call["id"]) for call in message.get("tool_calls") or [] if call.get("id")}
+            if role == "tool" and _is_late(message, earlier, called):
+                raise Unreadable(f"message {number + 1} is the result of a call of an earlier turn")
             if role == "tool" and self.roles[-1] == "tool":
                 self._turns[-1].append(message)
             else:
@@ -75,6 +82,12 @@ def _checked(number: int, message: Any) -> str:
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             raise Unreadable(f"{where} has a call without a function and its name")
     return ROLES[message["role"]]
+
+
+def _is_late(result: Mapping[str, Any], earlier: set[str], called: set[str]) -> bool:
+    """Whether it answers a call of an earlier turn: the two could be parted."""
+    name = str(result.get("tool_call_id"))
+    return name in earlier and name not in called
 
 
 def _with_texts(message: Message) -> Message:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
+from rl_cli.core.cuts import one_line
 from rl_cli.data.compression.tokenizers import Tokenizer
 
 BATCH_CHARS = 500_000
@@ -15,7 +16,13 @@ BATCH_CHARS = 500_000
 AT_ONCE = 2
 """Counts at one time: the cores have work while the result of one is taken and the next is put together."""
 
+LONGEST_REASON = 200
+
 _Asked = tuple[list[str], "asyncio.Future[list[int]]"]
+
+
+class Uncountable(Exception):
+    """The tokenizer fails at these texts; its text says how."""
 
 
 class Counting:
@@ -37,34 +44,56 @@ class Counting:
         await asyncio.gather(*self._workers, return_exceptions=True)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def count(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text."""
-        answers = []
-        for part in _parts(texts):
-            answers.append(asyncio.get_running_loop().create_future())
-            self._waiting.append((part, answers[-1]))
+    async def count(self, texts: Sequence[str], ahead: bool = False) -> list[int]:
+        """Tokens of each text.
+
+        Args:
+            texts: What is counted.
+            ahead: Before all that waits: so a row that is nearly done makes room for others.
+
+        Raises:
+            Uncountable: The tokenizer fails at them.
+        """
+        loop = asyncio.get_running_loop()
+        asked: list[_Asked] = [(part, loop.create_future()) for part in _parts(texts)]
+        if ahead:
+            self._waiting.extendleft(reversed(asked))
+        else:
+            self._waiting.extend(asked)
         self._some.set()
-        return [count for answer in answers for count in await answer]
+        found = await asyncio.gather(*(answer for _, answer in asked))
+        return [count for counts in found for count in counts]
 
     async def _work(self) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             await self._some.wait()
-            if not (batch := self._next()):
-                continue
-            texts = [text for asked, _ in batch for text in asked]
-            try:
-                counts = await loop.run_in_executor(self._threads, self._tokenizer.count, texts)
-            except Exception as error:  # the tokenizer's own: those who asked have to know
-                for _, answer in batch:
-                    if not answer.done():
-                        answer.set_exception(error)
-                continue
-            at = 0
-            for asked, answer in batch:
-                if not answer.done():  # who asked may have been cancelled
-                    answer.set_result(counts[at : at + len(asked)])
-                at += len(asked)
+            if batch := self._next():
+                await self._answer(batch)
+
+    async def _answer(self, batch: Sequence[_Asked]) -> None:
+        """Counts a batch; where the tokenizer fails at it, each part alone, so that not all rows fail."""
+        texts = [text for asked, _ in batch for text in asked]
+        try:
+            counts = await asyncio.get_running_loop().run_in_executor(self._threads, self._count, texts)
+        except Uncountable as error:
+            if len(batch) > 1:
+                for one in batch:
+                    await self._answer([one])
+            elif not batch[0][1].done():
+                batch[0][1].set_exception(error)
+            return
+        at = 0
+        for asked, answer in batch:
+            if not answer.done():  # who asked may have been cancelled
+                answer.set_result(counts[at : at + len(asked)])
+            at += len(asked)
+
+    def _count(self, texts: list[str]) -> list[int]:
+        try:
+            return self._tokenizer.count(texts)
+        except BaseException as error:  # a panic in Rust is no Exception
+            reason = one_line(f"{type(error).__name__}: {error}", LONGEST_REASON)
+            raise Uncountable(f"its tokens cannot be counted: {reason}") from error
 
     def _next(self) -> list[_Asked]:
         """What is counted next: some that wait, of BATCH_CHARS or a little more together."""

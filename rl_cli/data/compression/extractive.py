@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+EXTRACTIVE = "extractive"
+"""Its name among the summarizers."""
 SHORTEST_LINE = 60
 """Characters; with less for each turn, turns in the middle are left out instead."""
 TAKEN = 4

@@ -12,6 +12,7 @@ from rl_cli.data.blocks import ResponseBlock, read_response, write_response
 from rl_cli.data.compression.conversation import ROLES, Summary, Unreadable, spliced
 from rl_cli.data.markup import escape_text
 
+_CALL = "<tool_call>"
 _BLOCK = re.compile(r"<tool_response>(.*?)</tool_response>", re.DOTALL)
 
 
@@ -26,6 +27,13 @@ class FromValue:
         if isinstance(system_messages, str):  # as exports write them
             with suppress(ValueError):
                 system_messages = load_json(system_messages)
+        for at, roles in enumerate(zip(self.roles, self.roles[1:], self.roles[2:], strict=False)):
+            if (
+                roles == ("gpt", "gpt", "tool")
+                and _CALL in self.texts[at]
+                and _CALL not in self.texts[at + 1]
+            ):
+                raise Unreadable(f"turn {at + 3} is the result of a call of an earlier turn")
         kept = system_messages if isinstance(system_messages, list) else []
         contents = [message.get("content") for message in kept if isinstance(message, dict)]
         self.beside = [repair_surrogates(content) for content in contents if isinstance(content, str)]

@@ -33,39 +33,50 @@ class Journal:
 
     Args:
         output: Where the rows are to be in the end.
-        split: Whether rows over the limit go into a file of their own.
+        over_limit: Where those over the limit are to be, if not among the others.
         what: What is compressed and how; a pass that had anything else is not gone on with.
     """
 
-    def __init__(self, output: Path, split: bool, what: dict[str, Any]) -> None:
-        self.output = output
-        self.over_limit = output.with_name(f"{output.stem}.over_limit{output.suffix}") if split else None
+    def __init__(self, output: Path, over_limit: Path | None, what: dict[str, Any]) -> None:
+        self.output, self.over_limit = output, over_limit
         self.folder = folder_of(output)
         self.place = Place()
         self.totals = Totals()
         self.resumed = 0
         """Rows that an earlier process wrote."""
         self._what = what
+        self._mine: list[list[int]] = []
+        """What the outputs of this folder are known by."""
         self._files: dict[str, _File] = {}
         self._sizes = {"output": 0, "over_limit": 0}
         self._rows_size = 0
+
+    def check(self) -> dict[str, Any]:
+        """What is known of the pass before.
+
+        Raises:
+            BadUsage: There is an output already which is not this folder's.
+        """
+        known = self._known()
+        self._mine = known.get("outputs", [])
+        for target in filter(None, (self.output, self.over_limit)):
+            if os.path.lexists(target) and not (target.is_file() and _stamp(target) in self._mine):
+                raise BadUsage(f"{target} exists already", "name another output, or remove it")
+        return known
 
     def open(self) -> None:
         """Goes on with the pass that was broken off, or begins a new one.
 
         Raises:
-            BadUsage: There is an output already which is not this folder's.
+            BadUsage: As check() does.
             OSError: Something cannot be read or written.
         """
-        known = self._known()
-        mine = known.get("outputs", [])
-        if self.output.exists() and _stamp(self.output) not in mine:
-            raise BadUsage(f"{self.output} exists already", "name another output, or remove it")
+        known = self.check()
         if known.get("going") and known.get("what") == self._what:
             self._read(self.folder / "rows.jsonl")
         self._files = {name: _File(self.folder / f"{name}.part", size) for name, size in self._sizes.items()}
         self._files["rows"] = _File(self.folder / "rows.jsonl", self._rows_size)
-        self._keep(going=True, outputs=mine)
+        self._keep(going=True)
 
     def add(self, report: RowReport, place: Place, text: bytes | None) -> None:
         """Takes the next row: its report, where the input goes on after it, and what is written of it."""
@@ -97,15 +108,15 @@ class Journal:
 
     def finish(self) -> None:
         """Puts the outputs, all of whose rows are on the disk, in their places."""
-        outputs = [_stamp(path) for path in (self.folder / "output.part", self.output) if path.exists()]
-        self._keep(going=True, outputs=outputs)
+        self._mine += [_stamp(self.folder / f"{name}.part") for name in self._sizes]
+        self._keep(going=True)
         for name, target in (("over_limit", self.over_limit), ("output", self.output)):
             part = self.folder / f"{name}.part"
             if target:
                 os.replace(part, target)
             else:
                 part.unlink()
-        self._keep(going=False, outputs=outputs[:1])
+        self._keep(going=False)
 
     def close(self) -> None:
         for file in self._files.values():
@@ -116,8 +127,9 @@ class Journal:
             return dict(read_json(self.folder / "pass.json"))
         return {}
 
-    def _keep(self, **state: Any) -> None:
-        write_json(self.folder / "pass.json", {"what": self._what, **state})
+    def _keep(self, going: bool) -> None:
+        known = {"what": self._what, "going": going, "outputs": self._mine}
+        write_json(self.folder / "pass.json", known)
 
     def _read(self, rows: Path) -> None:
         """Takes in the reports up to the last whose row is on the disk."""
@@ -155,6 +167,8 @@ class _File:
         self.held += len(text)
 
     def commit(self) -> None:
+        if not self._waiting:
+            return
         view = memoryview(b"".join(self._waiting))
         self._waiting, self.held = [], 0
         while view:
@@ -174,6 +188,7 @@ def opened(journal: Journal) -> Iterator[Journal]:
     """
     import filelock
 
+    journal.check()  # before anything is made
     journal.folder.mkdir(parents=True, exist_ok=True)
     try:
         with filelock.FileLock(journal.folder / ".lock", timeout=0):

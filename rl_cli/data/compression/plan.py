@@ -3,12 +3,13 @@
 Kept as they are: the first system, human, gpt and tool turn (with the gpt turn that the tool turn answers),
 and the last turns. Turns between them are replaced by a summary, beginning with the second tool result, as
 few as will do. Where that is not enough, turns between the head's own go too, and then the largest results
-that are left are shortened. A gpt turn and the tool turns after it are one unit that nothing divides.
+that are left are shortened. A tool turn is one unit with the gpt turn before it and all between them; nothing
+divides it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 HEAD = ("system", "human", "gpt", "tool")
@@ -59,7 +60,13 @@ class Plan:
         return not self.runs and not self.shortened
 
 
-def make_plan(roles: Sequence[str], tokens: Sequence[int], beside: int, limits: Limits) -> Plan:
+def make_plan(
+    roles: Sequence[str],
+    tokens: Sequence[int],
+    beside: int,
+    limits: Limits,
+    whole_results: Collection[int] = (),
+) -> Plan:
     """The least that makes a conversation fit.
 
     Args:
@@ -67,6 +74,7 @@ def make_plan(roles: Sequence[str], tokens: Sequence[int], beside: int, limits: 
         tokens: Of each turn.
         beside: Tokens of what belongs to the conversation and is no turn.
         limits: What it has to fit.
+        whole_results: Tool turns that cannot be shortened.
     """
     whole = total = beside + sum(tokens)
     runs = []
@@ -78,7 +86,8 @@ def make_plan(roles: Sequence[str], tokens: Sequence[int], beside: int, limits: 
             runs.append(run)
             total += limits.per_summary - taken
     gone = {at for run in runs for at in range(run.start, run.end)}
-    results = {at: tokens[at] for at, role in enumerate(roles) if role == "tool" and at not in gone}
+    fixed = gone.union(whole_results)
+    results = {at: tokens[at] for at, role in enumerate(roles) if role == "tool" and at not in fixed}
     shortened = _levelled(results, total - limits.max_tokens)
     total -= sum(results[at] - kept for at, kept in shortened.items())
     if total > limits.max_tokens:
@@ -88,12 +97,17 @@ def make_plan(roles: Sequence[str], tokens: Sequence[int], beside: int, limits: 
 
 
 def units(roles: Sequence[str]) -> Iterator[range]:
-    """The turns in units: every turn with the tool turns that follow it."""
-    start = 0
-    for at in range(1, len(roles) + 1):
-        if at == len(roles) or roles[at] != "tool":
-            yield range(start, at)
-            start = at
+    """The turns in units: a tool turn goes with the last gpt turn before it, and with what stands between."""
+    starts: list[int] = []
+    caller: int | None = None
+    for at, role in enumerate(roles):
+        if role == "tool" and caller is not None:
+            del starts[caller + 1 :]
+        elif role != "tool" or not starts:
+            if role == "gpt":
+                caller = len(starts)
+            starts.append(at)
+    return map(range, starts, [*starts[1:], len(roles)])
 
 
 def _regions(roles: Sequence[str], keep_last: int) -> list[list[range]]:

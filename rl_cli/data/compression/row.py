@@ -8,13 +8,8 @@ from typing import Any
 
 from rl_cli.core.errors import BadUsage
 from rl_cli.core.json_text import parse_json, row_json
-from rl_cli.data.compression.conversation import (
-    Conversation,
-    Summary,
-    Unreadable,
-    compressed,
-)
-from rl_cli.data.compression.counting import Counting
+from rl_cli.data.compression.conversation import Conversation, Summary, Unreadable, compressed
+from rl_cli.data.compression.counting import Counting, Uncountable
 from rl_cli.data.compression.forms import conversation_of
 from rl_cli.data.compression.plan import Limits, Plan, Run, make_plan
 from rl_cli.data.compression.report import RowReport, Status
@@ -22,10 +17,8 @@ from rl_cli.data.compression.rows_in import LONGEST_LINE, Line
 from rl_cli.data.compression.shortening import shorten_results
 from rl_cli.data.compression.summarizers import NotSummarised, Summarizer, as_turn
 
-TRIES = 6
-"""To cut a text so that it has so many tokens, which are only known once they are counted."""
 CLOSER = 0.93
-"""Each try aims at so much of what the last one should have been."""
+"""A text is cut until it has so many tokens: each try aims at so much of what the last should have been."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +55,12 @@ async def compress_row(line: Line, tools: Tools) -> Ended:
     report.key = row["key"] if isinstance(row.get("key"), str) else None
     try:
         field, conversation = conversation_of(row)
-    except Unreadable as error:
+        counts = await tools.counting.count([*conversation.texts, *conversation.beside])
+    except (Unreadable, Uncountable) as error:
         report.status, report.reason = Status.UNREADABLE, str(error)
         return Ended(report, line.text)
-    counts = await tools.counting.count([*conversation.texts, *conversation.beside])
     tokens, beside = counts[: len(conversation.texts)], sum(counts[len(conversation.texts) :])
-    plan = make_plan(conversation.roles, tokens, beside, tools.limits)
+    plan = _plan(conversation, tokens, beside, tools.limits)
     report.tokens_before = report.tokens_after = sum(counts)
     report.turns_before = report.turns_after = len(tokens)
     report.over_limit = sum(counts) > tools.limits.max_tokens
@@ -79,15 +72,16 @@ async def compress_row(line: Line, tools: Tools) -> Ended:
         _note(report, plan, Status.COMPRESSED, plan.expected)
         return Ended(report, None)
     try:
-        summaries, saved = await _summaries(conversation, tokens, plan, report, tools)
-        saved += await _shorten(conversation, tokens, plan, tools)
-    except NotSummarised as error:
+        saved = await _shorten(conversation, tokens, plan, tools)
+        missing = sum(tokens[at] - most for at, most in plan.shortened.items()) - saved
+        if plan.expected + missing > tools.limits.max_tokens:
+            report.status, report.reason = Status.CANNOT_FIT, "its results cannot be shortened far enough"
+            return Ended(report, line.text)
+        summaries, replaced = await _summaries(conversation, tokens, plan, report, tools)
+    except (NotSummarised, Uncountable) as error:
         report.status, report.reason = Status.FAILED, str(error)
         return Ended(report, line.text)
-    if sum(counts) - saved > tools.limits.max_tokens:
-        report.status, report.reason = Status.CANNOT_FIT, "its results cannot be shortened far enough"
-        return Ended(report, line.text)
-    _note(report, plan, Status.COMPRESSED, sum(counts) - saved)
+    _note(report, plan, Status.COMPRESSED, sum(counts) - saved - replaced)
     made = compressed(row, field, conversation, summaries, bool(plan.shortened))
     return Ended(report, row_json(made))
 
@@ -102,6 +96,15 @@ def _row_of(line: Line) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise BadUsage("not a JSON object")
     return row
+
+
+def _plan(conversation: Conversation, tokens: Sequence[int], beside: int, limits: Limits) -> Plan:
+    plan = make_plan(conversation.roles, tokens, beside, limits)
+    if not plan.shortened:
+        return plan
+    results = (at for at, role in enumerate(conversation.roles) if role == "tool")
+    whole = {at for at in results if not conversation.results(at)}
+    return make_plan(conversation.roles, tokens, beside, limits, whole) if whole else plan
 
 
 async def _summaries(
@@ -136,13 +139,12 @@ async def _summaries(
 async def _fitted(conversation: Conversation, run: Run, words: str, tools: Tools) -> tuple[Summary, int]:
     """The summary turn, cut so that it has no more tokens than it may; how many it has."""
     most, chars = tools.limits.per_summary, len(words)
-    for _ in range(TRIES):
+    while True:
         text = as_turn(words, run.end - run.start, chars)
-        (size,) = await tools.counting.count([conversation.summary_text(text)])
-        if size <= most:
+        (size,) = await tools.counting.count([conversation.summary_text(text)], ahead=True)
+        if size <= most or not chars:
             return Summary(run, text), size
         chars = int(chars * most / size * CLOSER)
-    raise NotSummarised(f"the summary is {size:,} tokens and cannot be cut to {most:,}")
 
 
 async def _shorten(conversation: Conversation, tokens: Sequence[int], plan: Plan, tools: Tools) -> int:
@@ -151,12 +153,10 @@ async def _shorten(conversation: Conversation, tokens: Sequence[int], plan: Plan
     for at, most in plan.shortened.items():
         contents, size = conversation.results(at), tokens[at]
         keep = sum(map(len, contents))
-        for _ in range(TRIES):
-            if size <= most or not keep:
-                break
+        while size > most and keep:
             keep = int(keep * most / size * CLOSER)
             conversation.set_results(at, shorten_results(contents, keep))
-            (size,) = await tools.counting.count([conversation.texts[at]])
+            (size,) = await tools.counting.count([conversation.texts[at]], ahead=True)
         saved += tokens[at] - size
     return saved
 

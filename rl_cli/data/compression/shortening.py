@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rl_cli.core.cuts import ends
+from rl_cli.core import cuts
 from rl_cli.core.json_text import load_json, to_json
 
 SHORTEST_TEXT = 40
@@ -21,17 +21,22 @@ def shorten_results(contents: Sequence[str], keep: int) -> list[str]:
 
 
 def shorten(content: str, keep: int) -> str:
-    """Head and tail of a result, about `keep` characters."""
+    """Head and tail of a result, about `keep` characters; never longer than it was."""
     structure = _structure(content)
     if structure is None:
-        return ends(content, keep)
+        return _ends(content, keep)
     longest = keep
     while longest >= SHORTEST_TEXT:
         text = to_json(_with_short_texts(structure, longest))
-        if len(text) <= keep * SLACK:
+        if len(text) <= min(keep * SLACK, len(content)):
             return text
         longest = longest * 2 // 3
-    return ends(content, keep)
+    return _ends(content, keep)
+
+
+def _ends(text: str, keep: int) -> str:
+    """Head and tail; the whole text where the words between them would take as much as they spare."""
+    return min(cuts.ends(text, keep), text, key=len)
 
 
 def _level(lengths: Sequence[int], keep: int) -> int:
@@ -56,7 +61,7 @@ def _structure(content: str) -> Any:
 
 def _with_short_texts(value: Any, longest: int) -> Any:
     if isinstance(value, str):
-        return ends(value, longest)
+        return _ends(value, longest)
     if isinstance(value, list):
         return [_with_short_texts(item, longest) for item in value]
     if isinstance(value, dict):

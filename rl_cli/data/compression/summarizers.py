@@ -13,8 +13,6 @@ from environments.policies.base import (
     BudgetExhausted,
     Completion,
     ContextOverflow,
-    Meter,
-    Policy,
     PolicyError,
     Sampling,
 )
@@ -24,10 +22,10 @@ from prompts.loader import render
 from rl_cli.core.cuts import ends, head, one_line
 from rl_cli.core.messages import Message, system, user
 from rl_cli.core.redaction import redact_text
-from rl_cli.data.compression.extractive import extract
+from rl_cli.data.compression.extractive import EXTRACTIVE, extract
 from rl_cli.data.compression.paid import Paid, PaidSummaries, key_of
+from rl_cli.data.compression.writer import Writer
 
-EXTRACTIVE = "extractive"
 WORDS_PER_TOKEN = 0.6
 SHOWN_RESULT, SHOWN_TURN = 3_000, 6_000
 """Characters of a tool turn, of another turn, that the policy is shown."""
@@ -97,30 +95,26 @@ class PolicySummarizer:
     """Implements `Summarizer` with a policy, which is asked the same thing once only.
 
     Args:
-        policy: Who is asked.
-        meter: Who pays; None: it costs nothing.
+        writer: Who is asked.
         paid: What was answered before.
         concurrency: Requests at one time, at most.
         seconds: A request may take.
-        window: Of the policy, in tokens.
         stop: Once it is set, nothing more is asked.
     """
 
     def __init__(
         self,
-        policy: Policy,
-        meter: Meter | None,
+        writer: Writer,
         paid: PaidSummaries,
         concurrency: int,
         seconds: float,
-        window: int,
         stop: asyncio.Event,
     ) -> None:
-        self.name = policy.name
+        self.name = writer.policy.name
         self.trouble: PolicyError | None = None
-        self._policy, self._meter, self._paid = policy, meter, paid
+        self._policy, self._meter, self._paid = writer.policy, writer.meter, paid
         self._seconds, self._stop = seconds, stop
-        self._shown = int(WINDOW_SHARE * window * ASCII_PER_TOKEN)
+        self._shown = int(WINDOW_SHARE * writer.window * ASCII_PER_TOKEN)
         self._slots = asyncio.Semaphore(concurrency)
         self._asked: dict[bytes, asyncio.Future[Words]] = {}
         self._failures = 0

@@ -6,6 +6,7 @@ Control tokens that stand in a text count as the tokenizer takes them; none are 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 ESTIMATE = "estimate"
 TIKTOKEN = "tiktoken:"
 FAST_FILE = "tokenizer.json"
+_OTHER_FILE = re.compile(r"tokenizer|vocab|merges|spiece|\.(model|tiktoken)$")
+"""What transformers reads a tokenizer from; without one it is not loaded, which takes seconds."""
 KINDS = "name a folder, a tokenizer.json, a model of the Hugging Face hub, tiktoken:NAME or estimate"
 
 
@@ -131,6 +134,8 @@ def _from_file(path: Path) -> FastTokenizer:
 def _from_folder(folder: Path) -> FastTokenizer:
     if (folder / FAST_FILE).is_file():
         return _from_file(folder / FAST_FILE)
+    if not any(_OTHER_FILE.search(path.name) for path in folder.iterdir()):
+        raise BadUsage(f"there is no {FAST_FILE} or other tokenizer in {folder}", KINDS)
     return _converted(str(folder), local=True)
 
 

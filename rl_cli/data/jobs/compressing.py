@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rl_cli.core.errors import BadUsage
-from rl_cli.core.settings import ensure_home, load_settings
+from rl_cli.core.errors import BadUsage, Refused, WorkFailed
+from rl_cli.core.settings import load_settings
 from rl_cli.data.batch.folder import BatchFolder
+from rl_cli.data.compression.extractive import EXTRACTIVE
+from rl_cli.data.compression.interrupts import interruptible
+from rl_cli.data.compression.job import Compression
 from rl_cli.data.compression.plan import Limits
-from rl_cli.data.compression.summarizers import EXTRACTIVE
 from rl_cli.data.compression.tokenizers import open_tokenizer
-from rl_cli.data.compressor import Compression, compress, dry_run
-from rl_cli.data.generation.stopping import Stopping
-
-if TYPE_CHECKING:
-    from environments.policies.base import Meter, Policy
+from rl_cli.data.compression.writer import writer_of
+from rl_cli.data.compressor import Interrupted, compress, dry_run
 
 COMPRESSED = "compressed.jsonl"
 
@@ -51,7 +50,7 @@ def estimate_compression(folder: BatchFolder, order: dict[str, Any]) -> tuple[in
 
     if order["summarizer"] == EXTRACTIVE:
         return 0, 0.0
-    _who(order["summarizer"], folder)
+    writer_of(order["summarizer"], f"compress-{folder.name}")
     job = compression_of(folder, order["max_tokens"])
     found = asyncio.run(dry_run(job, open_tokenizer("estimate")))
     used = Usage(found["tokens_before"], found["summaries"] * job.limits.summary_tokens)
@@ -74,52 +73,22 @@ def compress_batch(
 
     Raises:
         RlCliError: As compress().
+        KeyboardInterrupt: It was stopped at once; what was paid for is kept.
     """
     job = compression_of(folder, order["max_tokens"])
     tokenizer = open_tokenizer(order["tokenizer"])
-    policy, meter, window = _who(order["summarizer"], folder)
+    writer = writer_of(order["summarizer"], f"compress-{folder.name}")
 
-    async def work() -> dict[str, Any] | None:
-        stopping, main = Stopping(), asyncio.current_task()
-        assert main
-        stopping.listen()
-        ending = asyncio.create_task(_cancel_once(stopping, main))
+    async def work(stop: asyncio.Event) -> dict[str, Any]:
         begun()
-        try:
-            return await compress(job, tokenizer, policy, meter, window, stopping.asked)
-        except asyncio.CancelledError:
-            return None
-        finally:
-            ending.cancel()
+        return await compress(job, tokenizer, writer, stop)
 
-    report = asyncio.run(work())
-    if report is None:
-        return "stopped", "it was stopped at once; what was paid for is kept", 130
+    try:
+        report = asyncio.run(interruptible(work))
+    except Interrupted as stopped:
+        return "stopped", stopped.message, stopped.exit_code
     if missed := report["failed"] + report["unreadable"] + report["no_row"]:
         trouble = f": {report['trouble']}" if report["trouble"] else ""
-        return "finished", f"{missed} rows stayed as they were or are left out{trouble}", 1
+        reason = f"{missed} rows stayed as they were or are left out{trouble}"
+        return "finished", reason, Refused.exit_code if report["out_of_budget"] else WorkFailed.exit_code
     return "finished", None, 0
-
-
-async def _cancel_once(stopping: Stopping, main: asyncio.Task[Any]) -> None:
-    await stopping.now.wait()
-    main.cancel()
-
-
-def _who(name: str, folder: BatchFolder) -> tuple[Policy | None, Meter | None, int]:
-    """Who writes summaries, who pays, and the window; no policy for extracts."""
-    from rl_cli.agent.models import DEFAULT_WINDOW, OPERATOR, resolve_policy, window_of
-    from rl_cli.spending.meter import SessionMeter
-
-    if name == EXTRACTIVE:
-        return None, None, DEFAULT_WINDOW
-    if name == OPERATOR:
-        raise BadUsage(f"{OPERATOR} writes no summaries", f"name a model as provider/name, or {EXTRACTIVE}")
-    settings = load_settings()
-    policy = resolve_policy(name, None, settings)
-    endpoint = getattr(policy, "endpoint", None)
-    if endpoint is None:
-        return policy, None, DEFAULT_WINDOW
-    session = f"compress-{folder.name}"
-    meter = SessionMeter.open(ensure_home(), settings, session, endpoint.base_url, on_warning=print)
-    return policy, meter, window_of(policy.name, endpoint)

@@ -15,9 +15,11 @@ import pytest
 
 from rl_cli.core.errors import BadUsage, WorkFailed
 from rl_cli.core.files import read_jsonl
+from rl_cli.data.compression.job import Compression
 from rl_cli.data.compression.plan import Limits
+from rl_cli.data.compression.rows_in import Place
 from rl_cli.data.compression.tokenizers import Tokenizer, open_tokenizer
-from rl_cli.data.compressor import Compression, compress, dry_run
+from rl_cli.data.compressor import compress, dry_run
 from rl_cli.data.trajectory import from_conversations
 from tests.data.compression.kit import chat_row, piece, read_rows, save_tokenizer, turns_row, write_rows
 
@@ -86,18 +88,15 @@ def test_trj_02_no_budget_parts_a_call_from_its_results(tmp_path: Path, tokenize
     rng = random.Random(6)
     sizes = [rng.randrange(100, 900) for _ in range(14)]
     sizes[7] = 60_000  # some 20,000 tokens
-    for row in (turns_row(rng, sizes), chat_row(rng, sizes)):
-        for budget in range(500, 20_001, 1_500):
-            one = replace(job(tmp_path, [row]), limits=Limits(budget), output=tmp_path / f"{budget}.jsonl")
-            report = asyncio.run(compress(one, tokenizer))
-            (made,) = read_rows(one.output)
-            assert report["over_limit"] == (tokens_of(made, tokenizer) > budget)
-            if "messages" in made:
-                check_messages(made["messages"])
-            else:
-                from_conversations(made["conversations"])
-                check_turns(made["conversations"])
-            one.output.unlink()
+    given = job(tmp_path, [turns_row(rng, sizes), chat_row(rng, sizes)])
+    for budget in (500, 1_000, 2_000, 5_000, 10_000, 15_000, 20_000):
+        one = replace(given, limits=Limits(budget), output=tmp_path / f"{budget}.jsonl")
+        report = asyncio.run(compress(one, tokenizer))
+        turns, chat = read_rows(one.output)
+        assert report["over_limit"] == sum(tokens_of(made, tokenizer) > budget for made in (turns, chat))
+        check_messages(chat["messages"])
+        from_conversations(turns["conversations"])
+        check_turns(turns["conversations"])
 
 
 def check_turns(turns: list[dict[str, Any]]) -> None:
@@ -187,17 +186,18 @@ def test_lone_surrogates_are_counted(tmp_path: Path, tokenizer: Tokenizer) -> No
 
 
 def test_a_sample_is_the_same_for_a_seed(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    rows = some_rows(60)
+    rows = some_rows(40)
 
-    def drawn(seed: int, name: str) -> list[str]:
-        one = replace(job(tmp_path, rows, sample_percent=30, seed=seed), output=tmp_path / name)
-        report = asyncio.run(compress(one, tokenizer))
-        made = [row["key"] for row in read_rows(one.output)]
-        assert report["not_sampled"] == 60 - len(made)
-        return made
+    def drawn(seed: int) -> list[str]:
+        one = job(tmp_path, rows, sample_percent=30, seed=seed)
+        return [row["key"] for n, row in enumerate(rows, 1) if one.draws(Place(0, n))]
 
-    assert drawn(1, "a") == drawn(1, "b") != drawn(2, "c")
-    assert 5 < len(drawn(1, "d")) < 35
+    assert drawn(1) == drawn(1) != drawn(2)
+    assert 4 < len(drawn(1)) < 25
+    report = asyncio.run(compress(job(tmp_path, rows, sample_percent=30, seed=1), tokenizer))
+    made = [row["key"] for row in read_rows(tmp_path / "out.jsonl")]
+    assert made == drawn(1)
+    assert report["not_sampled"] == 40 - len(made)
 
 
 def test_a_dry_run_writes_nothing_and_says_the_same(tmp_path: Path, tokenizer: Tokenizer) -> None:
@@ -228,6 +228,7 @@ def test_an_output_of_somebody_else_is_not_replaced(tmp_path: Path, tokenizer: T
     one.output.write_text("mine\n")
     with pytest.raises(BadUsage, match="exists already"):
         asyncio.run(compress(one, tokenizer))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
     one.output.unlink()
     asyncio.run(compress(one, tokenizer))
     asyncio.run(compress(replace(one, limits=Limits(1_500, 200)), tokenizer))
@@ -236,9 +237,31 @@ def test_an_output_of_somebody_else_is_not_replaced(tmp_path: Path, tokenizer: T
         asyncio.run(compress(one, tokenizer))
 
 
+def test_rows_over_the_limit_replace_no_file_of_somebody_else(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    one = job(tmp_path, some_rows(2), over_limit="split")
+    assert one.split_off
+    one.split_off.write_text("mine\n")
+    with pytest.raises(BadUsage, match=r"out\.over_limit\.jsonl exists already"):
+        asyncio.run(compress(one, tokenizer))
+    one.inputs[0].rename(one.split_off)
+    with pytest.raises(BadUsage, match="is an input"):
+        asyncio.run(compress(replace(one, inputs=(one.split_off,)), tokenizer))
+    one.split_off.rename(one.inputs[0])
+    for limit in (1_500, 1_000):  # its own it replaces
+        asyncio.run(compress(replace(one, limits=Limits(limit, 200)), tokenizer))
+    assert one.split_off.exists()
+
+
 @pytest.mark.parametrize(
     "settings",
-    [{"limits": Limits(100)}, {"sample_percent": 0}, {"concurrency": 0}, {"limits": Limits(keep_last=-1)}],
+    [
+        {"limits": Limits(100)},
+        {"limits": Limits(summary_tokens=20)},
+        {"limits": Limits(keep_last=-1)},
+        {"sample_percent": 0},
+        {"concurrency": 0},
+        {"summary_seconds": float("nan")},
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(
     tmp_path: Path, tokenizer: Tokenizer, settings: dict[str, Any]
@@ -268,8 +291,34 @@ def test_a_full_disk_is_told_and_the_work_goes_on_later(tmp_path: Path, tokenize
     assert report["rows"] == 60
 
 
+class Failing:
+    """A tokenizer that panics at one word, as those in Rust do."""
+
+    is_estimate = False
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.name, self._tokenizer = tokenizer.name, tokenizer
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        if any("xyzzy" in text for text in texts):
+            raise BaseException("StackOverflow")  # pyo3's PanicException is no Exception either
+        return self._tokenizer.count(texts)
+
+
+def test_a_row_that_the_tokenizer_fails_at_stays_and_the_others_go_on(
+    tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    rows = some_rows(12)
+    rows[4]["conversations"][1]["value"] = "xyzzy"
+    report = asyncio.run(compress(job(tmp_path, rows), Failing(tokenizer)))
+    made = read_rows(tmp_path / "out.jsonl")
+    assert made[4] == rows[4]
+    assert (report["unreadable"], report["compressed"] + report["fits"]) == (1, 11)
+    assert any("StackOverflow" in reason for reason in report["reasons"])
+
+
 class Interrupting:
-    """A tokenizer that is interrupted at its first count."""
+    """A tokenizer that is interrupted when it counts the first rows."""
 
     is_estimate = False
 
@@ -278,7 +327,8 @@ class Interrupting:
         self.stop = asyncio.Event()
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        self.stop.set()
+        if len(texts) > 1:  # the heading of a summary is counted before
+            self.stop.set()
         return self._tokenizer.count(texts)
 
 

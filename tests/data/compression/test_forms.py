@@ -33,6 +33,13 @@ def test_trj_06_the_same_turns_under_role_and_content_are_counted_the_same() -> 
         assert (other.roles, other.texts, other.beside) == (turns.roles, turns.texts, turns.beside)
 
 
+CALLS = [
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "a", "function": {"name": "f"}}]},
+    {"role": "assistant", "content": "I wait."},
+]
+SPOKEN = [{"from": "gpt", "value": "<tool_call>\n{}\n</tool_call>"}, {"from": "gpt", "value": "I wait."}]
+
+
 @pytest.mark.parametrize(
     ("row", "why"),
     [
@@ -46,6 +53,8 @@ def test_trj_06_the_same_turns_under_role_and_content_are_counted_the_same() -> 
         ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "a"}]}, "follows no call"),
         ({"messages": [{"role": "assistant", "content": None, "tool_calls": [{}]}]}, "without a function"),
         ({"messages": [{"role": "user", "content": "x"}], "tools": 7}, "tools"),
+        ({"messages": [*CALLS, {"role": "tool", "content": "x", "tool_call_id": "a"}]}, "earlier turn"),
+        ({"conversations": [*SPOKEN, {"from": "tool", "value": "x"}]}, "earlier turn"),
     ],
 )
 def test_what_is_no_conversation_is_told_why(row: dict[str, object], why: str) -> None:
@@ -97,6 +106,11 @@ def test_json_stays_json_as_long_as_its_frame_fits() -> None:
     assert short["code"] == 1
     assert len(short["rows"]) == 3
     assert len(shorten(json.dumps([1] * 9_000), 1_500)) < 1_700
+
+
+def test_a_shortened_result_is_never_longer_than_it_was() -> None:
+    for content in ("x" * 45, json.dumps({"output": "y" * 45}), json.dumps(["z" * 41] * 9)):
+        assert all(len(shorten(content, keep)) <= len(content) for keep in range(len(content)))
 
 
 def test_summaries_of_an_earlier_compression_are_still_found() -> None:

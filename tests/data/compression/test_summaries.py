@@ -159,9 +159,21 @@ def test_an_empty_budget_is_refused(tmp_path: Path, tokenizer: Path, home: Path)
     assert len(read_rows(tmp_path / "out.jsonl")) == 6
 
 
+def test_nothing_is_paid_for_a_row_that_cannot_fit(tmp_path: Path, tokenizer: Path) -> None:
+    unshortened, numbers = (turns_row(random.Random(1), [9_000, *[900] * 10]) for _ in range(2))
+    unshortened["conversations"][3]["value"] += "and text beside the result"
+    numbers["conversations"][1]["value"] *= 40
+    write_rows(tmp_path / "in.jsonl", [unshortened, numbers])
+    with WireServer(lambda request: Reply(SUMMARY)) as server:
+        (report,) = run(server, tmp_path, tokenizer).rows()
+        assert not server.requests
+    assert report["cannot_fit"] == report["over_limit"] == 2
+
+
 def test_a_summary_that_is_too_long_is_cut(tmp_path: Path, tokenizer: Path) -> None:
     write_rows(tmp_path / "in.jsonl", long_rows(2))
-    with WireServer(lambda request: Reply("It went on and on. " * 500)) as server:
+    shapes = ["It went on and on. " * 500, "漢字🙂" * 400 + " " * 50_000]
+    with WireServer(lambda request: Reply(shapes[len(server.requests) % 2])) as server:
         (report,) = run(server, tmp_path, tokenizer).rows()
     assert (report["compressed"], report["over_limit"]) == (2, 0)
 
