@@ -15,6 +15,9 @@ from rl_cli.core.files import explain_os_error, open_regular
 LONGEST_LINE = 64 * 2**20
 """Bytes. A longer one is passed over unread: a row takes some five times its length of memory."""
 
+_OTHERS = (b"PAR1", b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+"""How Parquet, gzip and zstandard begin."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -41,7 +44,7 @@ def check_inputs(paths: Sequence[Path]) -> list[dict[str, Any]]:
     """What the files are known by: path, size, time of the last change.
 
     Raises:
-        BadUsage: One is missing, is no file, or is given twice.
+        BadUsage: One is missing, is no file, is no text, or is given twice.
     """
     found: dict[tuple[int, int], Path] = {}
     known = []
@@ -49,12 +52,15 @@ def check_inputs(paths: Sequence[Path]) -> list[dict[str, Any]]:
         try:
             with open_regular(path) as file:
                 status = os.fstat(file.fileno())
+                begin = file.read(4)
         except OSError as error:
             raise explain_os_error(error, path) from error
         if other := found.get((status.st_dev, status.st_ino)):
             raise BadUsage(
                 f"{path} is the same file as {other}: its rows would be taken twice", "name it once"
             )
+        if begin.startswith(_OTHERS):
+            raise BadUsage(f"{path} is Parquet or compressed, not JSONL", "give its rows as JSON, one a line")
         found[status.st_dev, status.st_ino] = path
         known.append({"path": str(path.absolute()), "size": status.st_size, "mtime_ns": status.st_mtime_ns})
     return known

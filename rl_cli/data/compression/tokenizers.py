@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -149,6 +150,8 @@ def _from_hub(name: str) -> FastTokenizer:
         RepositoryNotFoundError,
     )
 
+    with suppress(LocalEntryNotFoundError, HFValidationError):  # no network is waited for in vain
+        return _from_file(Path(hf_hub_download(name, FAST_FILE, local_files_only=True)))
     try:
         return _from_file(Path(hf_hub_download(name, FAST_FILE)))
     except HFValidationError as error:

@@ -273,6 +273,10 @@ def test_settings_that_make_no_sense_are_refused(
 def test_an_input_without_rows_is_refused(tmp_path: Path, tokenizer: Tokenizer) -> None:
     with pytest.raises(BadUsage, match="no rows"):
         asyncio.run(compress(job(tmp_path, []), tokenizer))
+    (tmp_path / "in.parquet").write_bytes(b"PAR1\x15\x04")
+    one = Compression((tmp_path / "in.parquet",), tmp_path / "out.jsonl")
+    with pytest.raises(BadUsage, match="Parquet"):
+        asyncio.run(compress(one, tokenizer))
 
 
 def test_a_full_disk_is_told_and_the_work_goes_on_later(tmp_path: Path, tokenizer: Tokenizer) -> None:
