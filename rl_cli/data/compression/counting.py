@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Self
 
 from rl_cli.core.cuts import one_line
@@ -45,7 +46,7 @@ class Counting:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def count(self, texts: Sequence[str], ahead: bool = False) -> list[int]:
-        """Tokens of each text.
+        """Tokens of each text; of one longer than BATCH_CHARS, of its pieces.
 
         Args:
             texts: What is counted.
@@ -55,14 +56,20 @@ class Counting:
             Uncountable: The tokenizer fails at them.
         """
         loop = asyncio.get_running_loop()
-        asked: list[_Asked] = [(part, loop.create_future()) for part in _parts(texts)]
+        pieces = [(number, piece) for number, text in enumerate(texts) for piece in _pieces(text)]
+        asked: list[_Asked] = [
+            (part, loop.create_future()) for part in _parts([piece for _, piece in pieces])
+        ]
         if ahead:
             self._waiting.extendleft(reversed(asked))
         else:
             self._waiting.extend(asked)
         self._some.set()
         found = await asyncio.gather(*(answer for _, answer in asked))
-        return [count for counts in found for count in counts]
+        counts = [0] * len(texts)
+        for (number, _), count in zip(pieces, chain.from_iterable(found), strict=True):
+            counts[number] += count
+        return counts
 
     async def _work(self) -> None:
         while True:
@@ -104,6 +111,18 @@ class Counting:
         if not self._waiting:
             self._some.clear()
         return batch
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A text of which one count would take gigabytes, cut before white space: a token or so more for each cut."""
+    start = 0
+    while len(text) - start > BATCH_CHARS:
+        end = start + BATCH_CHARS
+        space = max(text.rfind(" ", start, end), text.rfind("\n", start, end))
+        end = space if space > start else end
+        yield text[start:end]
+        start = end
+    yield text[start:]
 
 
 def _parts(texts: Sequence[str]) -> Iterator[list[str]]:

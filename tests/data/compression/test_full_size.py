@@ -9,7 +9,6 @@ import pytest
 from tests.bench.compressor import ROWS, TOKENS, make_rows, measure
 from tests.data.compression.kit import read_rows, save_tokenizer
 
-
 WANTED = 0.75
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from rl_cli.core.errors import BadUsage, RlCliError, WorkFailed
+from rl_cli.data.compression.counting import BATCH_CHARS, Counting
 from rl_cli.data.compression.tokenizers import open_tokenizer
 from tests.components import leave_out
 from tests.data.compression.kit import save_tokenizer
@@ -91,6 +94,27 @@ def test_files_that_are_no_tokenizer_are_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(BadUsage, match="empty"):
         open_tokenizer(str(tmp_path / "empty"))
+
+
+def test_a_giant_text_is_counted_in_pieces(folder: Path) -> None:
+    tokenizer, sizes = open_tokenizer(str(folder)), []
+
+    class Watched:
+        name, is_estimate = "watched", False
+
+        def count(self, texts: Sequence[str]) -> list[int]:
+            sizes.append(max(map(len, texts)))
+            return tokenizer.count(texts)
+
+    async def count(*texts: str) -> list[int]:
+        async with Counting(Watched()) as counting:
+            return await counting.count(texts)
+
+    giant = "some words of text\n" * 80_000
+    counts = asyncio.run(count("a b", giant, "x" * 1_200_000, "a b"))
+    assert counts[0] == counts[3] == tokenizer.count(["a b"])[0]
+    assert 0 <= counts[1] - tokenizer.count([giant])[0] < 5
+    assert max(sizes) <= BATCH_CHARS
 
 
 def test_an_estimate_says_that_it_is_one() -> None:
