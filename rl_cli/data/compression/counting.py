@@ -114,7 +114,7 @@ class Counting:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """A text of which one count would take gigabytes, cut before white space: a token or so more for each cut."""
+    """A text of which one count would take gigabytes, cut before white space: a token more for each cut."""
     start = 0
     while len(text) - start > BATCH_CHARS:
         end = start + BATCH_CHARS
