@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 from tests.data.compression.kit import read_rows, save_tokenizer, turns_row, write_rows
 from tests.data.compression.paying import asked, paid, run, start, wait_for
 from tests.wire.replies import Reply
-from tests.wire.server import WireServer
+from tests.wire.server import Request, WireServer
 
 SUMMARY = "All of it was read."
 
@@ -71,11 +72,15 @@ def test_many_kills(tmp_path: Path, tokenizer: Path) -> None:
 def test_the_first_interrupt_finishes_what_is_under_way(tmp_path: Path, tokenizer: Path) -> None:
     rng = random.Random(3)
     write_rows(tmp_path / "in.jsonl", [turns_row(rng, [900] * 10, f"{n:x}-0-0") for n in range(40)])
-    with WireServer(lambda request: Reply(SUMMARY, delay=0.3)) as server:
-        process = start(server, tmp_path, tokenizer, "--concurrency", "4")
-        wait_for(server, 6, process)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
+
+    def pressing(request: Request) -> Reply:
+        if request.number == 6:
+            os.kill(os.getpid(), signal.SIGINT)
+        return Reply(SUMMARY, delay=0.3)
+
+    with WireServer(pressing) as server:
+        stopped = run(server, tmp_path, tokenizer, "--concurrency", "4")
+        assert (stopped.code, "which are kept" in stopped.err) == (130, True)
         assert len(paid(tmp_path)) == len(server.requests) < 20
         assert run(server, tmp_path, tokenizer).code == 0
         assert max(asked(server).values()) == 1
