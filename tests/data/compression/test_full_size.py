@@ -21,7 +21,7 @@ def test_rate_and_memory(tmp_path: Path) -> None:
     found = measure(tmp_path, rows, tokenizer, WANTED)
     print(found)
     assert found.ratio >= WANTED
-    assert found.cpu_ratio >= 0.85
+    assert found.cpu_ratio >= WANTED
     assert found.ours.peak_mb < 250
     assert found.report["over_limit"] == 0
     made, given = read_rows(tmp_path / "out-0.jsonl"), read_rows(rows)
