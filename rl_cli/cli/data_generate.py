@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rl_cli.cli.app import YesOption
+from rl_cli.cli.app import JsonOption, YesOption
 from rl_cli.cli.ask import AddressOption
-from rl_cli.cli.output import say
+from rl_cli.cli.event_lines import counted
+from rl_cli.cli.output import print_fields, print_json, say
 from rl_cli.core.errors import BadUsage, Refused
 
 if TYPE_CHECKING:
     from rl_cli.data.batch.config import BatchConfig
+    from rl_cli.data.batch_runner import Ended
 
 OPERATOR = "builtin/operator"
 
@@ -75,6 +77,7 @@ def generate(
     ray_address: Annotated[str | None, _option("--ray-address", "An existing cluster.")] = None,
     redact: Annotated[bool | None, _option("--redact/--no-redact", "Mask secrets in rows.")] = None,
     dry_run: Annotated[bool, _option("--dry-run", "Say what would be asked, and what it costs.")] = False,
+    json_: JsonOption = False,
     yes: YesOption = False,
 ) -> None:
     """Ask a model every row of an input, with tools, and keep the conversations as training data.
@@ -90,17 +93,24 @@ def generate(
         flags["toolsets"] = [part.strip() for part in toolsets.split(",") if part.strip()]
     found = load_config(config, flags)
     if dry_run:
-        _tell_plan(found)
+        _tell_plan(found, json_)
         return
-    _run(_with_model(found), yes)
+    _run(_with_model(found), yes, json_)
 
 
 def resume(
     name: Annotated[str, typer.Argument(help="The batch.", show_default=False)],
     concurrency: Annotated[int | None, _option("--concurrency", "Most samples in flight.")] = None,
+    retry_failed: Annotated[
+        bool, _option("--retry-failed", "Ask samples that have failed once more; their records stay.")
+    ] = False,
+    json_: JsonOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Go on with a batch: with the settings that it was begun with, as far as it was last to go."""
+    """Go on with a batch: with the settings that it was begun with, as far as it was last to go.
+
+    A failed sample is final unless --retry-failed asks it again: then what it comes to takes its place.
+    """
     from rl_cli.data.batch.config_file import checked
     from rl_cli.data.batch.folder import find_batch
 
@@ -109,7 +119,7 @@ def resume(
     latest = {"max_samples": folder.state().get("max_samples", found.max_samples)}
     if concurrency is not None:
         latest["concurrency"] = concurrency
-    _run(checked({**found.model_dump(), **latest}), yes)
+    _run(checked({**found.model_dump(), **latest}), yes, json_, retry_failed)
 
 
 # fmt: off
@@ -138,7 +148,7 @@ def _with_model(config: BatchConfig) -> BatchConfig:
     return config
 
 
-def _run(config: BatchConfig, yes: bool) -> None:
+def _run(config: BatchConfig, yes: bool, json_: bool, retry_failed: bool = False) -> None:
     from rl_cli.cli.batch_display import display
     from rl_cli.data.batch.filters import Filters
     from rl_cli.data.batch.folder import batch_folder
@@ -147,27 +157,40 @@ def _run(config: BatchConfig, yes: bool) -> None:
     from rl_cli.data.generation.plan import plan_of
 
     if not yes and sys.stdin.isatty():
-        plan = plan_of(config)
+        plan = plan_of(config, retry_failed)
         if plan.dollars != 0 and not typer.confirm(f"{plan.sentence()} Begin?", err=True):
             raise Refused("not begun")
     with display() as shown:
-        ended = run_batch(config, shown.show, shown.bad_row)
+        ended = run_batch(config, shown.show, shown.bad_row, retry_failed=retry_failed)
         shown.flush(ended.progress)
     folder = batch_folder(config.name)
-    merge(folder, Filters(min_score=config.min_score))
-    progress = ended.progress
-    counts = f"{progress.done} done, {progress.failed.total()} failed"
-    if progress.bad_rows:
-        counts += f", {progress.bad_rows} rows of the input passed over"
-    say(f"{config.name}: {ended.state}, {counts}: {folder.path}", error=True)
+    try:
+        statistics = merge(folder, Filters(min_score=config.min_score))
+    finally:  # how it ended is worth telling also where the disk is too full for a merge
+        _tell_end(config.name, ended, folder.path)
+    if json_:
+        print_json({**statistics, "state": ended.state, "reason": ended.reason, "dir": str(folder.path)})
     if ended.exit_code:
-        go_on = f"rl-cli data resume {config.name} goes on" if ended.state != "finished" else ""
-        say(f"{ended.reason}{f' ({go_on})' if go_on else ''}", error=True)
         raise typer.Exit(ended.exit_code)
 
 
-def _tell_plan(config: BatchConfig) -> None:
-    from rl_cli.cli.output import print_fields
+def _tell_end(name: str, ended: Ended, path: Path) -> None:
+    progress = ended.progress
+    counts = f"{progress.done} done, {progress.failed.total()} failed"
+    if progress.bad_rows:
+        counts += f", {counted(progress.bad_rows, 'rows')} of the input passed over"
+    say(f"{name}: {ended.state}, {counts}: {path}", error=True)
+    if ended.exit_code:
+        again = f"rl-cli data resume {name}"
+        go_on = f"{again} --retry-failed asks again" if ended.state == "finished" else f"{again} goes on"
+        say(f"{ended.reason} ({go_on})", error=True)
+
+
+def _tell_plan(config: BatchConfig, json_: bool) -> None:
     from rl_cli.data.generation.plan import plan_of
 
-    print_fields(plan_of(config).fields())
+    plan = plan_of(config)
+    if json_:
+        print_json(plan.to_dict())
+    else:
+        print_fields(plan.fields())

@@ -21,8 +21,8 @@ from rl_cli.data.batch.samples import accepts
 from rl_cli.data.generation.evaluation import Evaluations
 from rl_cli.data.generation.item_log import logging_to
 from rl_cli.data.generation.leasing import Ending, Leasing
-from rl_cli.data.generation.progress import Progress, expected_samples
-from rl_cli.data.generation.sandboxes import check_kind
+from rl_cli.data.generation.progress import Progress, expected_items
+from rl_cli.data.generation.sandboxes import check_sandbox
 from rl_cli.data.generation.stopping import Stopping
 from rl_cli.data.generation.workers import LocalWorkers, Workers
 
@@ -49,6 +49,7 @@ def run_batch(
     on_progress: OnProgress = lambda progress: None,
     on_bad_row: Callable[[str, str], None] = lambda where, why: None,
     stopping: Stopping | None = None,
+    retry_failed: bool = False,
 ) -> Ended:
     """Asks all that the batch still lacks, until there is no more or it is stopped. Merges nothing.
 
@@ -57,13 +58,14 @@ def run_batch(
         on_progress: Told how far it is.
         on_bad_row: Told place and reason of each input row that cannot be used.
         stopping: Whether it should stop; None: signals of this process say so.
+        retry_failed: Ask the samples that have failed before once more.
 
     Raises:
         BadUsage: The settings differ from those that the batch was begun with, something that they name is
             missing, no row of the input can be used, or another process makes this batch.
         RlCliError: The folder or the input cannot be read or written.
     """
-    check_kind(config.sandbox.kind)
+    check_sandbox(config)
     workers = _workers(config)
     progress = Progress()
 
@@ -77,7 +79,7 @@ def run_batch(
         folder.begin(config)
         evaluations = Evaluations(config, folder) if config.eval_every else None
         wanted = asked_items(folder, config, config.max_samples, bad_row)
-        start = _Start(config, folder, workers, progress, stopping, on_progress, evaluations)
+        start = _Start(config, folder, workers, progress, stopping, on_progress, evaluations, retry_failed)
         with logging_to(folder.path / "batch.log"):
             return asyncio.run(start.run(wanted))
 
@@ -102,9 +104,11 @@ class _Start:
         stopping: Stopping | None,
         on_progress: OnProgress,
         evaluations: Evaluations | None,
+        retry_failed: bool,
     ) -> None:
         self._config, self._folder, self._workers, self._progress = config, folder, workers, progress
         self._stopping, self._on_progress, self._evaluations = stopping, on_progress, evaluations
+        self._retry_failed = retry_failed
         self._state: dict[str, Any] = {
             "state": "running",
             "reason": None,
@@ -122,7 +126,10 @@ class _Start:
         ledger = Ledger(self._folder.ledger, accepts(config), config.concurrency)
         progress.done, failed = ledger.index.counts()
         progress.failed["earlier"] = failed
-        progress.expected = await asyncio.to_thread(expected_samples, config)
+        if self._retry_failed:
+            ledger.index.forget_failed()
+        progress.items = await asyncio.to_thread(expected_items, config)
+        progress.expected = None if progress.items is None else progress.items * config.most_samples
         progress.note = ledger.repaired or ""
         try:
             await self._tell()
@@ -135,6 +142,7 @@ class _Start:
             finally:
                 telling.cancel()
             ledger.close()
+            progress.failed["earlier"] += ledger.index.counts()[1] - progress.failed.total()
             ended = self._ended(ending)
         except OSError as error:
             raise self._broken(explain_os_error(error, self._folder.path)) from error
@@ -167,7 +175,7 @@ class _Start:
 
     def _say_that_it_ends(self) -> None:
         self._progress.note = "what is in flight comes to its end; Ctrl-C again stops it at once"
-        self._on_progress(self._progress)
+        self._show()
 
     async def _keep_telling(self) -> None:
         while True:
@@ -176,14 +184,19 @@ class _Start:
 
     async def _tell(self) -> None:
         await asyncio.to_thread(self._write_state)
-        self._on_progress(self._progress)
+        self._show()
+
+    def _show(self) -> None:
+        with suppress(OSError):  # the terminal may be gone, which ends nothing
+            self._on_progress(self._progress)
 
     def _write_state(self) -> None:
         progress = self._progress
         self._workers.look(progress)
         state = {
             **self._state,
-            "items": progress.expected,
+            "items": progress.items,
+            "expected": progress.expected,
             "max_samples": self._config.max_samples,
             "done": progress.done,
             "failed": progress.failed.total(),

@@ -13,6 +13,7 @@ from typing import Any
 from environments.policies.base import BudgetExhausted, Usage
 from rl_cli.core.errors import RlCliError
 from rl_cli.spending.ledger import Entry
+from rl_cli.spending.limits import OverBudget
 from rl_cli.spending.meter import SessionMeter, believable_usage
 from rl_cli.spending.units import NOTHING, Amounts
 
@@ -28,7 +29,8 @@ class BatchMeter(SessionMeter):
         self._entry: Entry | None = None
         self._spent = self._sent = self._room = NOTHING
         """Of the entry's amounts: settled; set aside for requests that are under way; for those to come."""
-        self._used, self._estimated = Usage(), False
+        self._used, self._estimated, self._requests = Usage(), False, 0
+        self._asking: Entry | None = None
         self._lock = threading.Lock()
 
     def reserve(self, model: str, input_tokens: int, max_output_tokens: int) -> Share:  # type: ignore[override]
@@ -46,9 +48,9 @@ class BatchMeter(SessionMeter):
 
     def flush(self) -> None:
         """Writes what is spent by now; for a thread that may wait for the disk."""
-        if self._entry is None:
-            return
         with self._lock:
+            if self._entry is None:
+                return
             self._entry = self._as_entry(self._entry, self._room)
             try:
                 with self.ledger.writing() as books:
@@ -61,9 +63,10 @@ class BatchMeter(SessionMeter):
 
     def close(self) -> None:
         """No request follows."""
-        if (entry := self._entry) is not None:
-            self._entry = None
-            self._settle(entry)
+        with self._lock:
+            if (entry := self._entry) is not None:
+                self._entry = None
+                self._settle(entry)
 
     def settled(self, asked: Entry, usage: Usage | None, dollars: float, estimated: bool) -> None:
         """A request is over; None: it took nothing."""
@@ -73,10 +76,12 @@ class BatchMeter(SessionMeter):
             return
         self._spent += Amounts(dollars, usage.input_tokens + usage.output_tokens)
         self._used += usage
+        self._requests += 1
         self._estimated = self._estimated or estimated
 
     def _reserve_ahead(self, asked: Entry) -> None:
         """Raises BudgetExhausted where not even this one is allowed."""
+        self._asking = asked
         with self._lock:
             if self._entry is not None and self._entry.day != self.ledger.today():
                 self._settle(self._entry)
@@ -93,6 +98,13 @@ class BatchMeter(SessionMeter):
                     self._entry, self._room = entry, room
                     return
 
+    def _exhausted(self, entry: Entry, error: OverBudget) -> BudgetExhausted:
+        """Told of the request that is asked for, not of the entry that it shares."""
+        asked = self._asking or entry
+        spent, sent = self._spent.of(error.unit), self._sent.of(error.unit)
+        figures = (error.spent + spent, error.reserved + sent, asked.amounts.of(error.unit))
+        return super()._exhausted(asked, OverBudget(error.scope, error.unit, error.limit, *figures))
+
     def _as_entry(self, entry: Entry, room: Amounts) -> Entry:
         return replace(
             entry,
@@ -103,12 +115,13 @@ class BatchMeter(SessionMeter):
             output_tokens=self._used.output_tokens,
             cached_tokens=self._used.cached_tokens,
             cache_write_tokens=self._used.cache_write_tokens,
+            requests=self._requests,
         )
 
     def _settle(self, entry: Entry) -> None:
         entry = self._as_entry(entry, NOTHING)
         self._finish(replace(entry, amounts=self._spent, state="settled"))
-        self._spent, self._used, self._estimated = NOTHING, Usage(), False
+        self._spent, self._used, self._estimated, self._requests = NOTHING, Usage(), False, 0
 
 
 @dataclass

@@ -36,6 +36,8 @@ class Entry:
     output_tokens: int = 0
     cached_tokens: int = 0
     cache_write_tokens: int = 0
+    requests: int = 1
+    """Of a batch: all that share this entry, so far."""
     owners: list[ProcessIdentity] = field(default_factory=lambda: [ProcessIdentity.current()])
     """It is abandoned when all of them have ended."""
     id: str = field(default_factory=lambda: secrets.token_hex(8))
@@ -60,7 +62,7 @@ class Entry:
 
 _SIMPLE = (
     *("id", "kind", "state", "time", "closed", "day", "session", "run", "model", "priced", "estimated"),
-    *("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "beat"),
+    *("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "requests", "beat"),
 )
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NAME = "spending.db"
 APPLICATION = 0x726C_636C
 """SQLite's application_id of our files: "rlcl"."""
-VERSION = 1
+VERSION = 2
 BUSY_SECONDS = 30.0
 """How long a transaction waits for those of other processes."""
 
@@ -35,7 +35,8 @@ CREATE TABLE entries (
     input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
     cached_tokens INTEGER NOT NULL, cache_write_tokens INTEGER NOT NULL,
     priced INTEGER NOT NULL, estimated INTEGER NOT NULL,
-    least TEXT NOT NULL, owners TEXT NOT NULL, beat REAL NOT NULL
+    least TEXT NOT NULL, owners TEXT NOT NULL, beat REAL NOT NULL,
+    requests INTEGER NOT NULL DEFAULT 1
 );
 CREATE INDEX entries_by_day ON entries (day);
 CREATE INDEX entries_by_session ON entries (session);
@@ -105,6 +106,7 @@ def copy_of(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
         copy.row_factory = sqlite3.Row
         db.backup(copy)
+        _bring_up(copy)
         yield copy
 
 
@@ -117,6 +119,12 @@ def _check(db: sqlite3.Connection, path: Path, write: bool) -> None:
         return
     if application == APPLICATION and version > VERSION:
         raise WorkFailed(f"{path} was written by a newer rl-cli", "use that one, or another RL_CLI_HOME")
+    if application == APPLICATION and version == 1:
+        if write:
+            _bring_up(db)
+        else:
+            db.execute("CREATE TEMP VIEW entries AS SELECT *, 1 AS requests FROM main.entries")
+        return
     empty = not db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     if application not in (0, APPLICATION) or not empty:
         raise WorkFailed(f"{path} is not a file of rl-cli's", "move it away")
@@ -127,6 +135,13 @@ def _check(db: sqlite3.Connection, path: Path, write: bool) -> None:
         db.execute(f"PRAGMA user_version = {VERSION}")
         db.execute("COMMIT")  # the tables stay where what follows is refused
         db.execute("BEGIN IMMEDIATE")
+
+
+def _bring_up(db: sqlite3.Connection) -> None:
+    """To this version: entries of the first one are of one request each."""
+    if db.execute("PRAGMA user_version").fetchone()[0] == 1:
+        db.execute("ALTER TABLE entries ADD COLUMN requests INTEGER NOT NULL DEFAULT 1")
+        db.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def _explain(error: sqlite3.Error, path: Path) -> RlCliError:

@@ -192,11 +192,14 @@ class SessionMeter:
                 books.put(entry)
                 lines = self._warnings(books)
         except OverBudget as error:
-            raise BudgetExhausted(f"{error}{self._what_fits(entry, error)}") from None
+            raise self._exhausted(entry, error) from None
         except RlCliError as error:
             raise PolicyError(f"what is spent cannot be recorded, so nothing is sent: {error}") from error
         for line in lines:
             self.warn(line)
+
+    def _exhausted(self, entry: Entry, error: OverBudget) -> BudgetExhausted:
+        return BudgetExhausted(f"{error}{self._what_fits(entry, error)}")
 
     def _what_fits(self, entry: Entry, error: OverBudget) -> str:
         """How long an answer may be so that the request fits: it is reserved at its most."""

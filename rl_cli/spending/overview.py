@@ -14,7 +14,7 @@ from rl_cli.spending.units import UNITS
 GROUPS = {"sessions": "session", "runs": "run", "models": "model"}
 
 SUMS = """
-    COUNT(CASE WHEN kind = 'request' AND state <> 'released' THEN 1 END) AS requests,
+    SUM(CASE WHEN kind = 'request' AND state <> 'released' THEN requests ELSE 0 END) AS requests,
     SUM(input_tokens * closed_) AS input_tokens, SUM(output_tokens * closed_) AS output_tokens,
     SUM(cached_tokens * closed_) AS cached_tokens,
     SUM(dollars * closed_) AS dollars, SUM(tokens * closed_) AS tokens, SUM(gpu_hours * closed_) AS gpu_hours,
@@ -27,7 +27,7 @@ SUMS = """
     SUM(tokens * (state = 'abandoned')) AS abandoned_tokens,
     SUM(gpu_hours * (state = 'abandoned')) AS abandoned_gpu_hours,
     COUNT(CASE WHEN state = 'abandoned' THEN 1 END) AS abandoned,
-    COUNT(CASE WHEN kind <> 'turn' AND state <> 'released' AND NOT priced THEN 1 END) AS unpriced
+    SUM(CASE WHEN kind <> 'turn' AND state <> 'released' AND NOT priced THEN requests ELSE 0 END) AS unpriced
 """
 SOURCE = "(SELECT *, state IN ('settled', 'abandoned') AS closed_ FROM entries)"
 

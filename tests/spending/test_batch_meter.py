@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from environments.policies.base import BudgetExhausted, Usage
 from rl_cli.spending.batch_meter import BatchMeter, Share
 from rl_cli.spending.ledger import Ledger, Totals
 from rl_cli.spending.limits import Limits
+from rl_cli.spending.overview import overview
 from rl_cli.spending.units import Amounts
 
 
@@ -42,6 +45,42 @@ def test_what_requests_took_is_written_at_a_flush_and_at_the_end(tmp_path: Path)
     assert totals(tmp_path).spent.tokens == 110
     assert totals(tmp_path).reserved == Amounts()
     assert meter.spent().dollars == pytest.approx(0.15)
+
+
+def test_costs_count_the_requests_and_not_the_entry(tmp_path: Path) -> None:
+    meter = meter_in(tmp_path)
+    for _ in range(3):
+        meter.reserve("m", 100, 100).settle(Usage(100, 10))
+    meter.reserve("m", 100, 100).release()
+    meter.close()
+    found = overview(Ledger(tmp_path), Limits())
+    assert found["total"]["requests"] == found["sessions"][0]["requests"] == 3
+
+
+def test_a_refusal_tells_of_the_request_and_of_what_was_spent_before(tmp_path: Path) -> None:
+    meter = meter_in(tmp_path, tokens=1000)
+    meter.reserve("m", 500, 300).settle(Usage(500, 100))
+    with pytest.raises(BudgetExhausted, match="600 tokens spent, up to 700 tokens asked for") as refused:
+        meter.reserve("m", 100, 600)
+    assert "an answer of 600 tokens can take; one of 300 fits" in str(refused.value)
+
+
+def test_a_ledger_of_the_first_version_is_read_and_brought_up(tmp_path: Path) -> None:
+    meter = meter_in(tmp_path)
+    meter.reserve("m", 100, 100).settle(Usage(100, 10))
+    meter.close()
+    with closing(sqlite3.connect(tmp_path / "spending.db")) as db:
+        db.execute("ALTER TABLE entries DROP COLUMN requests")
+        db.execute("PRAGMA user_version = 1")
+        db.commit()
+    ledger = Ledger(tmp_path)
+    for look in (ledger.reading, ledger.looking):
+        with look() as books:
+            (id_,) = books.db.execute("SELECT id FROM entries").fetchone()
+            assert (entry := books.get(id_)) and (entry.requests, entry.input_tokens) == (1, 100)
+    meter.reserve("m", 100, 100).settle(Usage(100, 10))
+    meter.close()
+    assert overview(ledger, Limits())["total"]["requests"] == 2
 
 
 def test_one_that_is_killed_leaves_what_was_written_by_then(tmp_path: Path) -> None:

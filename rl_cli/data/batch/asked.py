@@ -18,6 +18,8 @@ OnBad = Callable[[str, str], None]
 def asked_items(folder: BatchFolder, config: BatchConfig, limit: int | None, on_bad: OnBad) -> Iterator[Item]:
     """The items in the order of the input, none that asks the same as a held-out one.
 
+    Where nothing was held out yet, the first are left out that will be.
+
     Args:
         folder: Of the batch.
         config: Of the batch.
@@ -27,9 +29,18 @@ def asked_items(folder: BatchFolder, config: BatchConfig, limit: int | None, on_
     Raises:
         RlCliError: As items().
     """
-    kept_out = _held_out(folder)
+    chosen = _held_out(folder)
     found = items(config.input, on_bad)
-    return islice((item for item in found if _hash(item) not in kept_out), limit)
+    return islice(_besides(found, set(chosen), 0 if chosen else config.eval_held_out), limit)
+
+
+def _besides(found: Iterator[Item], kept_out: set[str], lacking: int) -> Iterator[Item]:
+    for item in found:
+        digest = _hash(item)
+        if len(kept_out) < lacking:
+            kept_out.add(digest)
+        if digest not in kept_out:
+            yield item
 
 
 def held_out_items(folder: BatchFolder, config: BatchConfig) -> list[Item]:

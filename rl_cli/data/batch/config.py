@@ -90,7 +90,7 @@ class BatchConfig(Section):
 
     max_turns: int = Field(default=50, ge=1, le=10_000)
     """Completions of one sample."""
-    max_tokens: int | None = Field(default=None, ge=1)
+    max_tokens: int | None = Field(default=None, ge=1, le=2**53)
     """Sampled tokens of one sample; null: no limit."""
     item_seconds: float = Field(default=1800, gt=0, le=30 * DAY_SECONDS)
     """How long one sample may take."""
@@ -98,7 +98,7 @@ class BatchConfig(Section):
     """Most samples in flight; fewer while the provider says that it is too much."""
     give_up_after: int = Field(default=10, ge=1, le=MOST)
     """Stop when the provider has failed so many times in a row."""
-    max_samples: int | None = Field(default=None, ge=1)
+    max_samples: int | None = Field(default=None, ge=1, le=2**53)
     """Take only so many items of the input, to try it out; null: all."""
     eval_every: int | None = Field(default=None, ge=1, le=MOST)
     """Ask the held-out items each time so many items have ended; needs score."""
@@ -146,8 +146,8 @@ class BatchConfig(Section):
         return self
 
     def _problems(self) -> list[tuple[bool, str]]:
-        judged = [name for name in ("best_of", "target", "min_score", "eval_every") if getattr(self, name)]
-        several = [name for name in ("best_of", "target") if getattr(self, name)]
+        judged = self._set("best_of", "target", "min_score", "eval_every")
+        several = self._set("best_of", "target")
         several += ["samples"] if self.samples > 1 else []
         return [
             (
@@ -175,6 +175,10 @@ class BatchConfig(Section):
                 "agent_image needs agent: terminal",
             ),
         ]
+
+    def _set(self, *names: str) -> list[str]:
+        """Those of them that are set; a min_score of 0 is."""
+        return [name for name in names if getattr(self, name) is not None]
 
 
 def differences(stored: BatchConfig, wanted: BatchConfig) -> list[str]:

@@ -32,14 +32,15 @@ class Entry(TypedDict):
     """How one sample of an item ended."""
 
     key: str
-    state: Literal["done", "failed"]
+    state: Literal["done", "failed", "open"]
+    """open: it has to be asked again, and this was paid for until then."""
     reason: str | None
-    """Why it failed, in a word or two that can be counted."""
+    """Why it failed or is open, in a word or two that can be counted."""
     error: NotRequired[str]
-    """Of a failed one: the last error, in one line."""
+    """The last error, in one line; not of a done one."""
     attempts: int
     row: Row | None
-    """Of a failed one: what there was of it, if anything was paid for."""
+    """Of one that is not done: what there was of it, if anything was paid for."""
 
 
 @dataclass
@@ -90,9 +91,9 @@ def parse_entry(line: bytes) -> Entry | None:
     if not isinstance(value, dict) or not KEY.fullmatch(str(value.get("key"))):
         return None
     row = value.get("row")
-    if value.get("state") not in ("done", "failed") or not isinstance(row, dict | None):
+    if value.get("state") not in ("done", "failed", "open") or not isinstance(row, dict | None):
         return None
-    if value["state"] == "done" and row is None:
+    if value["state"] != "failed" and row is None:
         return None
     if row is not None and not all(isinstance(row.get(name), kind) for name, kind in ROW_FIELDS.items()):
         return None

@@ -56,7 +56,7 @@ class BatchFolder:
         return checked(read_yaml(self.path / "batch.yaml"), f"batch {self.name}")
 
     def begin(self, config: BatchConfig) -> None:
-        """Writes batch.yaml, or compares with it where the batch was begun before.
+        """Writes batch.yaml, or compares with it where something of the batch was asked before.
 
         `max_samples` is of a start, to try a batch out, and not of the batch: it is not written.
 
@@ -65,16 +65,20 @@ class BatchFolder:
             RlCliError: The folder cannot be written.
         """
         file = self.path / "batch.yaml"
-        if file.exists():
+        if file.exists() and self._has_asked():
             if told := differences(self.config(), config):
                 hint = "give the earlier settings, or another --name"
                 raise BadUsage(f"batch {self.name} was begun otherwise: {'; '.join(told)}", hint)
             return
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            self.held_out.unlink(missing_ok=True)
             write_atomic(file, dump_yaml(config.model_dump() | {"max_samples": None}))
         except OSError as error:
             raise explain_os_error(error, self.path) from error
+
+    def _has_asked(self) -> bool:
+        return any(file.exists() and file.stat().st_size for file in (self.ledger, self.evaluations))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -82,18 +86,25 @@ class BatchFolder:
 
         Raises:
             BadUsage: Another process has it.
+            RlCliError: The folder cannot be written.
         """
         import filelock
 
+        lock = filelock.FileLock(self.path / ".lock", timeout=0)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            with filelock.FileLock(self.path / ".lock", timeout=0):
-                yield
+            lock.acquire()
         except filelock.Timeout:
             process = self.state().get("process") or {}
             who = f"process {process['pid']}" if process.get("pid") else "another process"
             hint = "wait until it has ended, or stop it"
             raise BadUsage(f"batch {self.name} is being made by {who}", hint) from None
+        except OSError as error:
+            raise explain_os_error(error, self.path) from error
+        try:
+            yield
+        finally:
+            lock.release()
 
     def state(self) -> State:
         """state.json as it is true now; {} where there is none, or a damaged one.

@@ -50,7 +50,7 @@ class Ended:
 class Index:
     """The samples of all items that have ended.
 
-    The first `done` of a sample stays; a `failed` makes room for what comes later.
+    The first `done` of a sample stays; a `failed` makes room for what comes later; an `open` is none.
 
     Args:
         accepts: Whether a row is good enough to count towards the target.
@@ -59,8 +59,12 @@ class Index:
     def __init__(self, accepts: Callable[[Row], bool]) -> None:
         self._accepts = accepts
         self._bits: dict[bytes, int] = {}
+        self._again: dict[bytes, int] = {}
+        """Those that had failed and are asked again."""
 
     def add(self, entry: Entry) -> None:
+        if entry["state"] == "open":
+            return
         item, sample = split_key(entry["key"])
         packed = _packed(item)
         bits = self._bits.get(packed, 0)
@@ -70,6 +74,20 @@ class Index:
         if entry["state"] == "done" and entry["row"] is not None:
             state = ACCEPTED if self._accepts(entry["row"]) else DONE
         self._bits[packed] = bits & ~(3 << 2 * sample) | state << 2 * sample
+        if packed in self._again:
+            self._again[packed] &= ~(1 << 2 * sample)
+
+    def forget_failed(self) -> None:
+        """They are to be asked again; until they end otherwise, counts() has them."""
+        for packed, bits in self._bits.items():
+            odd = int.from_bytes(b"\x55" * (bits.bit_length() // 8 + 1))
+            if failed := bits & odd & ~(bits >> 1):
+                self._again[packed], self._bits[packed] = failed, bits & ~failed
+
+    def is_tried_again(self, key: str) -> bool:
+        """Whether it is a failed one that was forgotten, and has not ended since."""
+        item, sample = split_key(key)
+        return bool(self._again.get(_packed(item), 0) >> 2 * sample & 1)
 
     def is_done(self, key: str) -> bool:
         item, sample = split_key(key)
@@ -81,7 +99,8 @@ class Index:
     def counts(self) -> tuple[int, int]:
         """How many samples are done, how many failed."""
         all_ended = [Ended(bits) for bits in self._bits.values()]
-        return sum(ended.done for ended in all_ended), sum(ended.failed for ended in all_ended)
+        again = sum(bits.bit_count() for bits in self._again.values())
+        return sum(ended.done for ended in all_ended), sum(ended.failed for ended in all_ended) + again
 
 
 def split_key(key: str) -> tuple[str, int]:

@@ -6,7 +6,8 @@ import codecs
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from rl_cli.core.cuts import one_line
 from rl_cli.core.errors import BadUsage
 from rl_cli.core.files import open_regular
+from rl_cli.core.handwritten import short
 from rl_cli.core.json_text import load_json
 
 LONGEST = 64 * 2**20
@@ -68,6 +70,11 @@ def json_rows(path: Path) -> Rows:
             except ValueError as error:
                 raise BadUsage(f"{path} is damaged in row {number}: {one_line(str(error), 200)}") from error
             yield f"row {number}", value
+        if behind := _more(file, text[1:]):
+            raise BadUsage(
+                f"{path}: the list ends behind row {number}, and more follows: {one_line(behind, 40)}",
+                "rows behind a list would be passed over: make it one list, or lines in a .jsonl file",
+            )
 
 
 def csv_rows(path: Path) -> Rows:
@@ -123,10 +130,19 @@ def _element(file: io.TextIOWrapper, text: str) -> tuple[Any, str]:
         text, size = text + piece, size * 2
 
 
+def _head(path: Path, records: csv.DictReader[str]) -> Sequence[str]:
+    try:
+        return records.fieldnames or ()
+    except csv.Error as error:
+        raise BadUsage(f"{path} is damaged before line {records.line_num + 1}: {error}") from error
+
+
 def _table(path: Path, delimiter: str) -> Rows:
     csv.field_size_limit(LONGEST)
     with io.TextIOWrapper(open_regular(path), "utf-8-sig", newline="") as file:
         records = csv.DictReader(file, delimiter=delimiter, strict=True)
+        if twice := [name for name, count in Counter(_head(path, records)).items() if count > 1]:
+            raise BadUsage(f"{path}: two columns are called {short(twice[0])}", "give each a name of its own")
         number = 0
         while True:
             number += 1

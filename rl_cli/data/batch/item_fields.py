@@ -105,6 +105,9 @@ def _conversation(messages: Any) -> list[Message]:
         raise BadRow(f"messages cannot be read: {reason}") from None
     if conversation.messages[-1]["role"] not in ("user", "tool"):
         raise BadRow("messages end with none of a person or a tool: nothing is asked")
+    last = conversation.messages[-1]
+    if last["role"] == "user" and not (last["content"] or "").strip():
+        raise BadRow("messages end with an empty one: nothing is asked")
     if "unanswered_call" in conversation.marks:
         raise BadRow("messages have a call without its result")
     return conversation.messages

@@ -69,7 +69,7 @@ def _merge(folder: BatchFolder, config: BatchConfig, filters: Filters) -> dict[s
             files.enter_context(replacing(path))
             for path in (folder.trajectories, folder.discarded, folder.failures)
         )
-        for entry in final_entries(folder.ledger, damage, end):
+        for entry in final_entries(folder.ledger, damage, end, tally.add_other):
             tally.add(entry)
             index.add(entry)
             if entry["state"] == "failed" or entry["row"] is None:

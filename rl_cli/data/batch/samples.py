@@ -33,6 +33,14 @@ def samples_to_ask(config: BatchConfig, item: Item, ended: Ended) -> list[int]:
     return left[: max(0, config.target - ended.accepted)]
 
 
+def most_to_ask(config: BatchConfig, item: Item, ended: Ended) -> int:
+    """How many samples of an item there may still be: with a target all that it allows."""
+    numbers = samples_to_ask(config, item, ended)
+    if config.target is None or not numbers:
+        return len(numbers)
+    return config.most_samples - ended.done - ended.failed
+
+
 def accepts(config: BatchConfig) -> Callable[[Row], bool]:
     """Tells whether a row counts towards its item's target: a merge without options would keep it."""
     filters = Filters(min_score=config.min_score)

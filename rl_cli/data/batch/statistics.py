@@ -21,6 +21,7 @@ class Tally:
     def __init__(self) -> None:
         self.done = 0
         self.failed: Counter[str] = Counter()
+        self._not_final: Counter[str] = Counter()
         self._marks: Counter[str] = Counter()
         self._usage: Counter[str] = Counter()
         self._nano_dollars: int | None = None
@@ -40,10 +41,17 @@ class Tally:
         if row is not None:
             self._spent(row)
 
+    def add_other(self, entry: Entry) -> None:
+        """Takes in what was paid for of a sample that ended otherwise, or has not ended."""
+        self._not_final["open" if entry["state"] == "open" else "retried"] += 1
+        if entry["row"] is not None:
+            self._spent(entry["row"])
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "done": self.done,
             "failed": dict(sorted(self.failed.items())),
+            **{name: self._not_final[name] for name in ("open", "retried")},
             "marks": dict(sorted(self._marks.items())),
             "requests": self._usage["requests"],
             "tokens": {name: self._usage[f"{name}_tokens"] for name in ("input", "output", "cached")},

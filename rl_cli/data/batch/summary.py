@@ -26,7 +26,7 @@ def summary(folder: BatchFolder) -> dict[str, Any]:
     tally, damage = Tally(), Damage()
     index = Index(accepts(config) if config else lambda row: True)
     try:
-        for entry in final_entries(folder.ledger, damage):
+        for entry in final_entries(folder.ledger, damage, on_other=tally.add_other):
             tally.add(entry)
             index.add(entry)
     except OSError as error:

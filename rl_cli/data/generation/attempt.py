@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Awaitable
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from environments import agent_loop
 from environments.agent_loop import (
@@ -37,6 +37,8 @@ from tools.dispatcher import CallContext, ToolError
 from tools.sandboxes.base import SandboxError
 
 CLEANUP_SECONDS = 60.0
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -83,17 +85,27 @@ class Attempt:
 
     async def _prepare(self, ctx: ToolContext) -> None:
         try:
-            async with asyncio.timeout(self.config.item_seconds):
-                await ctx.prepare()
-        except TimeoutError:
-            raise SandboxError(f"not ready after {self.config.item_seconds:g} seconds") from None
+            await self._within(ctx.prepare(), "the sandbox")
+        except TimeoutError as error:
+            raise SandboxError(str(error)) from None
+
+    async def _within(self, work: Awaitable[T], what: str) -> T:
+        """What is no turn of the loop is bounded too: by as long as a sample may take."""
+        bound = asyncio.timeout(self.config.item_seconds)
+        try:
+            async with bound:
+                return await work
+        except TimeoutError as error:
+            if not bound.expired():
+                raise
+            raise TimeoutError(f"{what} was not ready after {self.config.item_seconds:g} seconds") from error
 
     async def _in(self, ctx: ToolContext) -> Outcome:
         """The sample in its sandbox."""
         scorer, policy = self.shared.scorer, self.shared.policy
         task = scorer.task(self.item) if scorer else None
         if scorer and task:
-            await scorer.env.setup(task, ctx)
+            await self._within(scorer.env.setup(task, ctx), "the environment's setup")
         try:
             context = CallContext(
                 "batch",
@@ -160,7 +172,8 @@ class Attempt:
             if answer is not None:  # where an environment looks for it
                 judged = replace(result, messages=[*result.messages, assistant(answer)])
             try:
-                score = await self.shared.scorer.score(self.shared.scorer.task(self.item), judged, ctx)
+                judging = self.shared.scorer.score(self.shared.scorer.task(self.item), judged, ctx)
+                score = await self._within(judging, "the judgement")
             except Exception as error:  # the answer is paid for, and kept without a score
                 log.warning("%s: not scored: %s", self.key, _told(error))
                 marks.add("unscored")

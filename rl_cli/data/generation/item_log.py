@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from rl_cli.core.redaction import redact_text
+from rl_cli.core.printable import printable
 from rl_cli.data.batch.items import Item
 
 _item: ContextVar[str] = ContextVar("item", default="")
@@ -48,8 +48,8 @@ def logging_to(path: Path) -> Iterator[None]:
 
 class _Formatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:
-        record.message = _item.get() + record.message
+        record.message = _item.get() + " ".join(record.message.split())
         return super().formatMessage(record)
 
     def format(self, record: logging.LogRecord) -> str:
-        return redact_text(super().format(record))
+        return printable(super().format(record))

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal, cast
 
@@ -16,7 +16,7 @@ from rl_cli.data.batch.config import BatchConfig
 from rl_cli.data.batch.entries import Entry
 from rl_cli.data.batch.items import Item
 from rl_cli.data.batch.ledger import Ledger
-from rl_cli.data.batch.samples import samples_to_ask
+from rl_cli.data.batch.samples import row_key, samples_to_ask
 from rl_cli.data.generation.evaluation import Evaluations
 from rl_cli.data.generation.item_log import about
 from rl_cli.data.generation.outcome import Outcome
@@ -69,19 +69,10 @@ class Leasing:
         self.ending: Ending | None = None
 
     async def run(self, items: Iterator[Item]) -> Ending | None:
-        """Everything that is left to ask; None when there is no more.
-
-        Raises:
-            RlCliError: The input cannot be read on.
-        """
+        """Everything that is left to ask; None when there is no more."""
         watch = asyncio.create_task(self._watch_stop())
         try:
-            async for item in _read(items):
-                if self.ending or self._stopping.asked.is_set():
-                    break
-                await self._begin(item)
-            else:
-                self._progress.expected = self._progress.ended + self._progress.in_flight + len(self._held)
+            await self._begin_all(items)
             await self._drain()
         finally:
             watch.cancel()
@@ -90,6 +81,20 @@ class Leasing:
         if self.ending is None and self._stopping.asked.is_set():
             self.ending = Ending("stopped", "stopped by a person", 130)
         return self.ending
+
+    async def _begin_all(self, items: Iterator[Item]) -> None:
+        try:
+            async for item in _read(items):
+                if self.ending or self._stopping.asked.is_set():
+                    return
+                self._progress.read += 1
+                await self._begin(item)
+        except RlCliError as error:  # the input is damaged here; what is in flight is paid for
+            self._end(Ending("failed", str(error), error.exit_code))
+            return
+        progress = self._progress
+        progress.items = progress.read
+        progress.expected = progress.ended + progress.in_flight + len(self._held)
 
     async def _begin(self, item: Item) -> None:
         """Returns once all samples of an item have begun."""
@@ -136,12 +141,15 @@ class Leasing:
 
     async def _sample(self, item: Item, number: int) -> None:
         began = time.monotonic()
+        if self._ledger.index.is_tried_again(row_key(item, number)):
+            self._progress.failed["earlier"] -= 1
         with about(item):
             outcome = await self._workers.run(item, number)
             if outcome.error:
                 log.warning("sample %s: %s: %s", outcome.key, outcome.reason, outcome.error)
         self._progress.heard()
         if outcome.state == "open":
+            await self._keep(outcome)
             self._give_up(outcome)
         elif outcome.is_spoilt:
             self._held.append((time.monotonic(), outcome))
@@ -175,13 +183,20 @@ class Leasing:
         """At the end, unless it all failed in the end."""
         if self._held and not self._works:
             self._end(Ending("failed", f"nothing could be made: {self._held[-1][1].error}", 1))
-        elif self.ending is None or self.ending.state != "failed":
+        if self.ending is None or self.ending.state != "failed":
             await self._settle_held(float("inf"))
+        for _, outcome in self._held:
+            await self._keep(replace(outcome, state="open"))
 
-    async def _write(self, outcome: Outcome) -> None:
+    async def _keep(self, outcome: Outcome) -> None:
+        """What was paid for of a sample that will be asked again stays, and counts in no other way."""
+        if outcome.row is not None:
+            await self._ledger.append(self._entry(outcome))
+
+    def _entry(self, outcome: Outcome) -> Entry:
         entry = Entry(
             key=outcome.key,
-            state=cast(Literal["done", "failed"], outcome.state),
+            state=outcome.state,
             reason=outcome.reason,
             attempts=outcome.attempts,
             row=outcome.row,
@@ -192,8 +207,11 @@ class Leasing:
             masked = cast(Entry, redact(entry))
             if masked is not entry and masked["row"]:
                 masked["row"]["marks"] = sorted({*masked["row"]["marks"], "redacted"})
-            entry = masked
-        await self._ledger.append(entry)
+            return masked
+        return entry
+
+    async def _write(self, outcome: Outcome) -> None:
+        await self._ledger.append(self._entry(outcome))
         self._progress.add(outcome)
         if self._ledger.full:
             self._end(Ending("failed", "the disk is full: free some space, and resume", 1))

@@ -7,7 +7,7 @@ from typing import Literal
 
 from rl_cli.data.rows import Row
 
-SPOILT = frozenset({"provider", "sandbox", "internal", "deadline"})
+SPOILT = frozenset({"provider", "sandbox", "worker", "internal", "deadline"})
 """Reasons that tell of the machinery, not of the sample: in a row they stop the batch. `deadline` is of those
 that got no answer before theirs; with one they are done, and incomplete."""
 

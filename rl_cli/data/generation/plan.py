@@ -15,7 +15,7 @@ from rl_cli.data.batch.config import BatchConfig
 from rl_cli.data.batch.entries import Damage, read_entries
 from rl_cli.data.batch.folder import batch_folder
 from rl_cli.data.batch.index import Index
-from rl_cli.data.batch.samples import samples_to_ask
+from rl_cli.data.batch.samples import accepts, most_to_ask
 from rl_cli.data.generation.toolsets import Draws
 from rl_cli.spending.prices import price_list
 from tools.dispatcher import tool_schemas
@@ -65,35 +65,50 @@ class Plan:
             "estimated from": self.basis,
         }
 
+    def to_dict(self) -> dict[str, Any]:
+        """For a program."""
+        drawn = [{"toolsets": list(names), "items": count} for names, count in self.draws.most_common()]
+        tokens = {"input": round(self.input_tokens), "output": round(self.output_tokens)}
+        counts = {name: getattr(self, name) for name in ("model", "items", "bad_rows", "ended", "samples")}
+        return {**counts, "offered": drawn, "tokens": tokens, "cost_usd": self.dollars, "basis": self.basis}
 
-def plan_of(config: BatchConfig) -> Plan:
+
+def plan_of(config: BatchConfig, retry_failed: bool = False) -> Plan:
     """Reads the whole input, and what the batch has already.
+
+    Args:
+        config: Of the batch.
+        retry_failed: Samples that have failed are asked again.
 
     Raises:
         BadUsage: As `items`, or a toolset cannot be offered here.
     """
-    plan, draws, index = Plan(config.model), Draws(config), Index(lambda row: True)
+    plan, draws, index = Plan(config.model), Draws(config), Index(accepts(config))
     used, rows = Usage(), 0
-    for _, entry in read_entries(batch_folder(config.name).ledger, Damage()):
+    folder = batch_folder(config.name)
+    for _, entry in read_entries(folder.ledger, Damage()):
         index.add(entry)
         if entry["row"]:
             counted, rows = entry["row"]["usage"], rows + 1
             used += Usage(counted["input_tokens"], counted["output_tokens"])
 
+    done, failed = index.counts()
+    plan.ended = done + failed
+    if retry_failed:
+        index.forget_failed()
+
     def bad_row(where: str, why: str) -> None:
         plan.bad_rows += 1
 
     asked: list[int] = []
-    for item in asked_items(batch_folder(config.name), config, config.max_samples, bad_row):
+    for item in asked_items(folder, config, config.max_samples, bad_row):
         plan.items += 1
         toolsets = draws.of(item)
         plan.draws[toolsets] += 1
-        plan.samples += len(samples_to_ask(config, item, index.of(item.key)))
+        plan.samples += most_to_ask(config, item, index.of(item.key))
         if len(asked) < LOOKED_AT:
             prefill: list[Message] = config.prefill  # type: ignore[assignment]
             asked.append(request_tokens([*prefill, *item.messages], tool_schemas(toolsets)))
-    done, failed = index.counts()
-    plan.ended = done + failed
     _estimate(plan, config, used, rows, sum(asked) / len(asked) if asked else 0.0)
     return plan
 

@@ -18,8 +18,12 @@ RECENT_SECONDS = 60.0
 class Progress:
     """Counts of one start of a batch, and of those before it."""
 
+    items: int | None = None
+    """Items that this start looks at: by the lines of the input until all are read; None: not known yet."""
     expected: int | None = None
     """Samples that there will be in all; None: not known yet."""
+    read: int = 0
+    """Items that were read so far."""
     done: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     """By reason."""
@@ -72,16 +76,15 @@ class Progress:
         return max(0, self.expected - self.ended) / rate
 
 
-def expected_samples(config: BatchConfig) -> int | None:
-    """At most so many samples, by the lines of the input; None where only reading it all would tell."""
+def expected_items(config: BatchConfig) -> int | None:
+    """So many items at most, by the lines of the input; None where only reading it all would tell."""
     path = Path(config.input)
     if path.suffix.lower() not in (".jsonl", ".ndjson") or not path.is_file():
-        return config.max_samples and config.max_samples * config.most_samples
+        return config.max_samples
     lines, last = 0, b"\n"
     with path.open("rb") as file:
         while block := file.read(2**20):
             lines += block.count(b"\n")
             last = block[-1:]
-    items = lines + (last != b"\n")
-    items = min(items, config.max_samples or items)
-    return max(0, items - config.eval_held_out) * config.most_samples
+    items = max(0, lines + (last != b"\n") - config.eval_held_out)
+    return min(items, config.max_samples or items)

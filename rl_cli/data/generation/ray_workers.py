@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
+from rl_cli.agent.models import resolve_policy
 from rl_cli.core.errors import BadUsage, WorkFailed
 from rl_cli.core.settings import home, load_settings
 from rl_cli.data.batch.config import BatchConfig
@@ -22,6 +23,7 @@ from rl_cli.data.batch.items import Item
 from rl_cli.data.batch.samples import row_key
 from rl_cli.data.generation.outcome import Outcome
 from rl_cli.data.generation.progress import Progress
+from rl_cli.data.generation.toolsets import Draws
 from rl_cli.data.generation.workers import LocalWorkers, session_of
 from rl_cli.spending.meter import SessionMeter
 
@@ -47,7 +49,7 @@ class RayWorkers:
             ends with this process.
 
     Raises:
-        BadUsage: Ray is not installed.
+        BadUsage: Ray is not installed, or the model, its key or a toolset is missing here.
     """
 
     hears = False
@@ -57,6 +59,8 @@ class RayWorkers:
             import ray
         except ModuleNotFoundError:
             raise BadUsage("the executor ray is not installed", "pip install 'rl-flywheel[ray]'") from None
+        resolve_policy(str(config.model), config.base_url, load_settings())
+        Draws(config)
         self._config = config
         self._ray: Any = ray  # its types know nothing of actors' options
         self._ledger = SessionMeter.open(home(), load_settings(), session_of(config.name))

@@ -22,15 +22,12 @@ def sandbox_of(item: Item, config: BatchConfig) -> SandboxConfig:
     """The sandbox of an item; its own image goes before the batch's.
 
     Raises:
-        SandboxError: The item names an image, and the kind takes none.
+        SandboxError: An image is named, and the kind takes none.
     """
     wanted = config.sandbox
     kind, image = wanted.kind, item.image or config.agent_image or wanted.image
     if image and kind not in WITH_IMAGE:
-        raise SandboxError(
-            f"{kind} starts from no image, and {image} is asked for",
-            f"choose a kind that does: {', '.join(sorted(WITH_IMAGE))}",
-        )
+        raise SandboxError(*_no_image(kind, image))
     on_host = item.cwd is not None and kind not in WITH_IMAGE
     workdir = Path(item.cwd).expanduser().absolute() if on_host and item.cwd else None
     return SandboxConfig(kind, image=image, network=wanted.network, workdir=workdir, options=wanted.options)
@@ -48,11 +45,19 @@ async def enter(context: CallContext, folder: str) -> None:
         raise SandboxError(f"the row's folder {folder} cannot be entered: {went.stderr.text.strip()}")
 
 
-def check_kind(kind: str) -> None:
-    """Raises BadUsage where this machine has no such sandboxes."""
+def check_sandbox(config: BatchConfig) -> None:
+    """Raises BadUsage where this machine has no such sandboxes, or they start from no image and one is named."""
+    kind, image = config.sandbox.kind, config.agent_image or config.sandbox.image
+    if image and kind not in WITH_IMAGE:
+        raise BadUsage(*_no_image(kind, image))
     why = kinds.usable(kind)
     if why is None:
         return
     others = [other for other in kinds.KINDS if other != kind and kinds.usable(other) is None]
     hint = f"mend that, or choose another kind: --sandbox {' or '.join(others)}" if others else None
     raise BadUsage(f"{kind} sandboxes cannot be used on this machine: {why}", hint)
+
+
+def _no_image(kind: str, image: str) -> tuple[str, str]:
+    choice = f"choose a kind that does: {', '.join(sorted(WITH_IMAGE))}"
+    return f"{kind} starts from no image, and {image} is asked for", choice

@@ -6,7 +6,7 @@ import asyncio
 import signal
 from collections.abc import Callable
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopping:
@@ -23,10 +23,14 @@ class Stopping:
         self.on_first: Callable[[], None] = lambda: None
 
     def listen(self) -> None:
-        """Takes over SIGINT and SIGTERM of this process; call it inside of the event loop."""
+        """Takes over SIGNALS of this process; call it inside of the event loop.
+
+        A hang-up stays ignored where it was: `nohup` asks for that.
+        """
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
-            loop.add_signal_handler(number, self.press)
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                loop.add_signal_handler(number, self.press)
 
     def press(self) -> None:
         """As Ctrl-C does."""

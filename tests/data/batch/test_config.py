@@ -13,7 +13,7 @@ from rl_cli.core.errors import BadUsage
 from rl_cli.data.batch.config import FREE, BatchConfig, differences
 from rl_cli.data.batch.config_file import load_config
 from rl_cli.data.batch.folder import batch_folder, list_batches
-from tests.data.batch.kit import begun, write_input
+from tests.data.batch.kit import append, begun, done, write_input
 from tests.readme_map import ROOT
 
 WHOLE = """
@@ -83,7 +83,9 @@ def test_every_mistake_of_a_file_is_named_at_once(tmp_path: Path):
 
 def test_bat_14_other_settings_are_refused_with_what_differs(tmp_path: Path, home: Path):
     file = write_input(tmp_path / "in.jsonl", ["a"])
-    folder, first = begun(file, temperature=0.5)
+    begun(file, temperature=0.1)
+    folder, first = begun(file, temperature=0.5)  # nothing was asked before: it begins anew
+    append(folder, [done(f"{'0' * 32}-0-0")])
     stored = (folder.path / "batch.yaml").read_bytes()
     assert folder.config() == first
     with pytest.raises(BadUsage) as error:

@@ -27,12 +27,12 @@ def test_it_stops_where_the_budget_ends_and_goes_on_with_a_larger_one(tmp_path: 
         assert ended.reason
         assert "budget" in ended.reason
         assert 0 < len(entries()) < 60
-        assert all(entry["state"] == "done" for entry in entries())
+        assert {entry["state"] for entry in entries()} <= {"done", "open"}
         assert batch_folder("b").state()["state"] == "stopped"
         with Ledger(home_folder()).reading() as books:
             totals = books.totals("session", "batch-b")
         used = sum(_tokens(entry) for entry in entries())
-        assert used <= totals.spent.tokens <= 12000
+        assert used == totals.spent.tokens <= 12000
         assert totals.reserved.tokens == 0
         _set("budgets: {session: {tokens: 1000000}}\n")
         assert make(input_, server, concurrency=2).exit_code == 0

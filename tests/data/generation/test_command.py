@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,7 +11,15 @@ import pytest
 
 from rl_cli.cli.main import run
 from rl_cli.data.batch.folder import batch_folder
-from tests.data.generation.batches import FAILS, agent, entries, prompts_done, rows, write_prompts
+from tests.data.generation.batches import (
+    FAILS,
+    agent,
+    entries,
+    prompts_done,
+    question,
+    rows,
+    write_prompts,
+)
 from tests.e2e.cli import Outcome
 from tests.e2e.terminal import Terminal
 from tests.wire.server import Answer, Call, Reply, Request, WireServer
@@ -76,6 +85,10 @@ def test_a_dry_run_tells_draws_and_cost_and_asks_nothing(
     assert "6" in done.out
     assert "offered: math" in done.out
     assert "$" in done.out
+    words += ["--score", "gsm8k", "--eval-every", "1", "--eval-held-out", "1", "--dry-run", "--json"]
+    plan = json.loads(rl_cli(*words, "--target", "2", "--min-score", "0").out)
+    assert (plan["items"], plan["samples"], plan["bad_rows"]) == (1, 8, 1)
+    assert plan["offered"] == [{"toolsets": ["math"], "items": 1}]
     assert not server.requests
     assert not batch_folder("b").exists()
 
@@ -119,6 +132,51 @@ def test_resume_goes_on_with_the_settings_of_the_batch(
     assert (shown["done"], shown["pending"], shown["merged"]) == (6, 0, 6)
 
 
+def test_what_failed_is_asked_again_where_a_person_says_so_and_its_record_stays(
+    tmp_path: Path, server: WireServer, rl_cli: RunHere
+) -> None:
+    def filters(request: Request) -> Answer:
+        return Reply("I", finish="content_filter") if question(request) in ("bad", "worse") else agent(request)
+
+    server.set(filters)
+    input_ = write_prompts(tmp_path / "in.jsonl", ["a", "bad", "worse", "b"])
+    words = ["data", "generate", "--input", str(input_), "--name", "b", "--model", "openai/m", "--yes"]
+    words += ["--base-url", server.openai_url, "--toolsets", "math", "--sandbox", "local"]
+    first = rl_cli(*words, "--max-samples", "3")
+    assert first.code == 1
+    assert "rl-cli data resume b --retry-failed asks again" in first.err
+    begun = len(server.requests)
+    assert rl_cli("data", "resume", "b", "--yes").code == 1
+    assert len(server.requests) == begun, "a failed one is final"
+    server.set(lambda request: filters(request) if question(request) == "worse" else agent(request))
+    again = rl_cli("data", "resume", "b", "--retry-failed", "--yes", "--json")
+    found = json.loads(again.out)
+    assert (again.code, found["done"], found["failed"], found["retried"]) == (1, 2, {"content_filter": 1}, 2)
+    assert found["requests"] == len(server.requests), "what the failures took is still counted"
+    assert Counter(map(question, server.requests[begun:])) == {"bad": 2, "worse": 1}
+    state = batch_folder("b").state()
+    assert (state["items"], state["expected"], state["done"], state["failed"]) == (3, 3, 2, 1)
+    assert [entry["state"] for entry in entries()].count("failed") == 3
+    assert rl_cli(*words).code == 1
+    assert prompts_done() == {"a": 1, "bad": 1, "b": 1}
+
+
+def test_an_input_that_is_damaged_in_the_middle_costs_nothing_that_is_in_flight(
+    tmp_path: Path, server: WireServer, rl_cli: RunHere
+) -> None:
+    input_ = tmp_path / "in.json"
+    input_.write_text('[{"prompt": "a"}, {"prompt": "b"}, {"prompt" "c"}]')
+    words = ["data", "generate", "--input", str(input_), "--name", "b", "--model", "openai/m", "--yes"]
+    done = rl_cli(*words, "--base-url", server.openai_url, "--toolsets", "math", "--sandbox", "local")
+    assert done.code == 2
+    assert "damaged in row 3" in done.err
+    assert prompts_done() == {"a": 1, "b": 1}
+    assert batch_folder("b").state()["state"] == "failed"
+    input_.write_text('[{"prompt": "a"}, {"prompt": "b"}, {"prompt": "c"}]')
+    assert rl_cli("data", "resume", "b").code == 0
+    assert len(server.requests) == 6
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -130,6 +188,9 @@ def test_resume_goes_on_with_the_settings_of_the_batch(
         (["--model", "openai/m", "--distribution", "sciense"], "did you mean science"),
         (["--model", "openai/m", "--executor", "spark"], "executor"),
         (["--model", "openai/m", "--concurrency", "0"], "concurrency"),
+        (["--model", "openai/m", "--max-samples", "9" * 30], "max_samples should be less"),
+        (["--model", "openai/m", "--min-score", "0"], "min_score needs score"),
+        (["--model", "openai/m", "--sandbox", "local", "--image", "debian"], "local starts from no image"),
     ],
 )
 def test_what_cannot_be_is_told_before_anything_is_begun(

@@ -108,3 +108,29 @@ def test_a_row_says_how_often_it_is_asked_and_with_which_tools(tmp_path: Path) -
         make(input_, server, toolsets=[])
     found = Counter((row["messages"][0]["content"], *row["toolsets"]) for row in rows())
     assert found == {("a",): 3, ("b", "files", "math"): 1, ("c",): 1}
+
+
+HANGS = """
+import asyncio
+from environments.base import Environment
+
+
+class Hangs(Environment):
+    name = "hangs"
+    description = "Judges for ever."
+
+    async def reward(self, task, rollout, ctx):
+        await asyncio.sleep(1000)
+"""
+
+
+def test_a_judge_that_hangs_costs_its_score_and_not_the_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hangs.py").write_text(HANGS)
+    monkeypatch.setenv("RL_CLI_ENVIRONMENTS_DIR", str(tmp_path))
+    with WireServer(lambda request: Reply("fine")) as server:
+        input_ = write_prompts(tmp_path / "in.jsonl", ["a"])
+        ended = make(input_, server, score="hangs", item_seconds=1.0)
+    assert (ended.exit_code, ended.progress.done) == (0, 1)
+    assert "unscored" in rows()[0]["marks"]

@@ -9,6 +9,7 @@ import pytest
 
 from rl_cli.core.errors import BadUsage
 from rl_cli.data.batch.folder import batch_folder
+from rl_cli.data.batch.summary import summary
 from tests.data.generation.batches import FAILS, agent, entries, make, prompts_done, question, write_prompts
 from tests.wire.server import Answer, Fault, Refusal, Reply, Request, WireServer
 
@@ -51,7 +52,11 @@ def test_a_provider_that_dies_in_the_middle_loses_nothing(tmp_path: Path) -> Non
         done = prompts_done()
         assert (ended.exit_code, ended.progress.failed.total()) == (1, 0)
         assert 0 < done.total() < 30
-        assert all(entry["state"] == "done" for entry in entries())
+        left = [entry for entry in entries() if entry["state"] != "done"]
+        assert {entry["state"] for entry in left} == {"open"}, "what was paid for is kept, and nothing failed"
+        assert all(entry["row"] and entry["row"]["usage"]["requests"] for entry in left)
+        paid = sum(entry["row"]["usage"]["requests"] for entry in entries() if entry["row"])
+        assert summary(batch_folder("b"))["requests"] == paid == 25
         server.set(agent)
         before = len(server.requests)
         assert make(input_, server, concurrency=4).exit_code == 0
