@@ -159,6 +159,7 @@ class _Start:
         progress = self._progress
         if ending is not None:
             return Ended(ending.state, ending.reason, ending.exit_code, progress)
+        progress.expected = progress.ended
         if failed := progress.failed.total():
             samples = "samples" if failed > 1 else "sample"
             return Ended("finished", f"{failed} {samples} failed", WorkFailed.exit_code, progress)

@@ -77,7 +77,9 @@ def test_a_ledger_of_the_first_version_is_read_and_brought_up(tmp_path: Path) ->
     for look in (ledger.reading, ledger.looking):
         with look() as books:
             (id_,) = books.db.execute("SELECT id FROM entries").fetchone()
-            assert (entry := books.get(id_)) and (entry.requests, entry.input_tokens) == (1, 100)
+            entry = books.get(id_)
+            assert entry
+            assert (entry.requests, entry.input_tokens) == (1, 100)
     meter.reserve("m", 100, 100).settle(Usage(100, 10))
     meter.close()
     assert overview(ledger, Limits())["total"]["requests"] == 2

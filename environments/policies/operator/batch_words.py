@@ -22,9 +22,9 @@ def batch_text(batch: dict[str, Any], say: Voice) -> str:
     lines = [say(f"Batch {name}: {state}", f"批次 {name}：{state_text(state, say)}")]
     if reason := shorten(text(batch.get("reason")), 300):
         lines[0] += say(f". Reason: {reason}", f"。原因：{reason}")
-    done, items, failed = show(batch.get("done")), batch.get("items"), show(batch.get("failed"))
+    done, most, failed = show(batch.get("done")), batch.get("expected"), show(batch.get("failed"))
     if "done" in batch:
-        of = say(f" of at most {show(items)}", f"/最多 {show(items)}") if items is not None else ""
+        of = say(f" of at most {show(most)}", f"/最多 {show(most)}") if most is not None else ""
         lines.append(
             say(
                 f"Samples: {done}{of} done, {failed} failed, {show(batch.get('in_flight'))} in flight; "

@@ -20,7 +20,8 @@ def final_entries(
     """Each sample once: its first `done`, else its last `failed`, which come behind the others.
 
     Args:
-        on_other: Given what was paid for beside them: samples that stayed open, failures that were tried again.
+        on_other: Given what was paid for beside them: samples that stayed open, failures that were tried
+            again.
 
     The others, and errors, are those of read_entries().
     """

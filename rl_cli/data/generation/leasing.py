@@ -5,27 +5,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from rl_cli.core.errors import RlCliError
-from rl_cli.core.redaction import redact
 from rl_cli.data.batch.config import BatchConfig
-from rl_cli.data.batch.entries import Entry
 from rl_cli.data.batch.items import Item
 from rl_cli.data.batch.ledger import Ledger
 from rl_cli.data.batch.samples import row_key, samples_to_ask
 from rl_cli.data.generation.evaluation import Evaluations
 from rl_cli.data.generation.item_log import about
-from rl_cli.data.generation.outcome import Outcome
+from rl_cli.data.generation.outcome import Outcome, entry_of
 from rl_cli.data.generation.progress import Progress
+from rl_cli.data.generation.reading import read_ahead
 from rl_cli.data.generation.stopping import Stopping
 from rl_cli.data.generation.workers import Workers
 
-READ_AHEAD = 32
-"""Items that are read from the input at once."""
 SILENCE_SECONDS = 6.0
 """After Ctrl-C: when nothing has been heard from any conversation for so long, none is waited for."""
 
@@ -84,7 +80,7 @@ class Leasing:
 
     async def _begin_all(self, items: Iterator[Item]) -> None:
         try:
-            async for item in _read(items):
+            async for item in read_ahead(items):
                 if self.ending or self._stopping.asked.is_set():
                     return
                 self._progress.read += 1
@@ -191,27 +187,10 @@ class Leasing:
     async def _keep(self, outcome: Outcome) -> None:
         """What was paid for of a sample that will be asked again stays, and counts in no other way."""
         if outcome.row is not None:
-            await self._ledger.append(self._entry(outcome))
-
-    def _entry(self, outcome: Outcome) -> Entry:
-        entry = Entry(
-            key=outcome.key,
-            state=outcome.state,
-            reason=outcome.reason,
-            attempts=outcome.attempts,
-            row=outcome.row,
-        )
-        if outcome.error:
-            entry["error"] = outcome.error
-        if self._config.redact:
-            masked = cast(Entry, redact(entry))
-            if masked is not entry and masked["row"]:
-                masked["row"]["marks"] = sorted({*masked["row"]["marks"], "redacted"})
-            return masked
-        return entry
+            await self._ledger.append(entry_of(outcome, self._config.redact))
 
     async def _write(self, outcome: Outcome) -> None:
-        await self._ledger.append(self._entry(outcome))
+        await self._ledger.append(entry_of(outcome, self._config.redact))
         self._progress.add(outcome)
         if self._ledger.full:
             self._end(Ending("failed", "the disk is full: free some space, and resume", 1))
@@ -254,10 +233,3 @@ class Leasing:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-
-
-async def _read(items: Iterator[Item]) -> AsyncIterator[Item]:
-    """The items, read in a thread: a disk or a hub may be slow."""
-    while block := await asyncio.to_thread(lambda: list(islice(items, READ_AHEAD))):
-        for item in block:
-            yield item

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
+from rl_cli.core.redaction import redact
+from rl_cli.data.batch.entries import Entry
 from rl_cli.data.rows import Row
 
 SPOILT = frozenset({"provider", "sandbox", "worker", "internal", "deadline"})
@@ -33,3 +35,22 @@ class Outcome:
     @property
     def is_spoilt(self) -> bool:
         return self.state == "failed" and self.reason in SPOILT
+
+
+def entry_of(outcome: Outcome, masked: bool) -> Entry:
+    """The line of the ledger; `masked`: without secrets, and a row that had some says so."""
+    entry = Entry(
+        key=outcome.key,
+        state=outcome.state,
+        reason=outcome.reason,
+        attempts=outcome.attempts,
+        row=outcome.row,
+    )
+    if outcome.error:
+        entry["error"] = outcome.error
+    if not masked:
+        return entry
+    found = cast(Entry, redact(entry))
+    if found is not entry and found["row"]:
+        found["row"]["marks"] = sorted({*found["row"]["marks"], "redacted"})
+    return found

@@ -46,7 +46,7 @@ async def enter(context: CallContext, folder: str) -> None:
 
 
 def check_sandbox(config: BatchConfig) -> None:
-    """Raises BadUsage where this machine has no such sandboxes, or they start from no image and one is named."""
+    """Raises BadUsage where this machine has no such sandboxes, or they take no image and one is named."""
     kind, image = config.sandbox.kind, config.agent_image or config.sandbox.image
     if image and kind not in WITH_IMAGE:
         raise BadUsage(*_no_image(kind, image))

@@ -23,7 +23,7 @@ CHECK_SECONDS = 1800.0
 LONGEST_REASON = 500
 LOG_LINES = 5
 OTHERS = 10
-COUNTED = ("items", "done", "failed", "in_flight")
+COUNTED = ("items", "expected", "done", "failed", "in_flight")
 COMPRESSED = ("rows", "compressed", "fits", "cannot_fit", "failed", "calls", "cost_usd", "output")
 
 OnProgress = Callable[[dict[str, Any]], None]
@@ -33,8 +33,9 @@ def batch_status(folder: BatchFolder) -> dict[str, Any]:
     """The batch as it is now; what is not known is left out.
 
     Returns:
-        {"name", "dir", "state", "reason", "items", "done", "failed", "in_flight", "cost_usd", "seconds"}:
-        `items` are the samples expected in all; `state` is `merging` between the last sample and the rows.
+        {"name", "dir", "state", "reason", "items", "expected", "done", "failed", "in_flight", "cost_usd",
+        "seconds"}: `expected` are the samples of all items; `state` is `merging` between the last sample
+        and the rows.
         After a merge `merged` and `discarded`; after a compression was begun `compression`; the end of the
         log where it failed.
     """
@@ -165,6 +166,6 @@ def _log(folder: BatchFolder) -> list[str]:
 def _line(status: dict[str, Any]) -> str:
     if (compression := status.get("compression", {})).get("state") in BUSY:
         return f"compressing, {compression.get('rows', 0)} rows so far"
-    of = f" of {status['items']}" if "items" in status else ""
+    of = f" of {status['expected']}" if "expected" in status else ""
     failed = f", {status['failed']} failed" if status.get("failed") else ""
     return f"{status['name']}: {status.get('done', 0)}{of} samples{failed}, ${status['cost_usd']:.4f}"

@@ -99,6 +99,7 @@ def test_fields_of_a_row(tmp_path: Path):
             {"messages": [{"role": "assistant", "content": "hi"}]},
             "messages end with none of a person or a tool: nothing is asked",
         ),
+        ({"messages": [{"role": "user"}]}, "messages end with an empty one: nothing is asked"),
         ({"prompt": "x", "n": 0}, "n is no whole number from 1 to 10000"),
         ({"prompt": "x", "n": True}, "n is no whole number from 1 to 10000"),
         ({"prompt": "x", "cwd": 3}, "cwd is no text"),

@@ -136,7 +136,9 @@ def test_what_failed_is_asked_again_where_a_person_says_so_and_its_record_stays(
     tmp_path: Path, server: WireServer, rl_cli: RunHere
 ) -> None:
     def filters(request: Request) -> Answer:
-        return Reply("I", finish="content_filter") if question(request) in ("bad", "worse") else agent(request)
+        return (
+            Reply("I", finish="content_filter") if question(request) in ("bad", "worse") else agent(request)
+        )
 
     server.set(filters)
     input_ = write_prompts(tmp_path / "in.jsonl", ["a", "bad", "worse", "b"])
