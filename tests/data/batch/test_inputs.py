@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rl_cli.core.errors import BadUsage, WorkFailed
@@ -91,6 +91,7 @@ def test_a_saved_dataset_is_read_and_a_hub_out_of_reach_is_told(tmp_path: Path):
         read_items("nobody/nothing:test")
 
 
+@settings(max_examples=40)
 @given(
     st.lists(
         st.recursive(

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rl_cli.cli.main import run
 from rl_cli.data.batch.filters import DROPPABLE, Filters
 from rl_cli.data.batch.folder import BatchFolder
 from rl_cli.data.batch.merge import merge
 from rl_cli.data.batch.summary import summary
 from tests.components import mounts
 from tests.data.batch.kit import append, begun, done, failed, lines, read_items, write_input
-from tests.e2e.cli import rl_cli
 from tests.readme_map import ROOT
 
 PROMPTS = [f"question {number}" for number in range(10)]
@@ -55,6 +55,7 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 
 
+@settings(max_examples=30)
 @given(
     OUTCOMES,
     st.sampled_from(SETTINGS),
@@ -64,14 +65,14 @@ SETTINGS: list[dict[str, Any]] = [
 def test_the_parts_are_all_keys_and_the_order_of_the_ledger_means_nothing(
     tmp_path_factory: pytest.TempPathFactory,
     outcomes: list[Any],
-    settings: dict[str, Any],
+    sampled: dict[str, Any],
     filters: Filters,
     chance: Any,
 ):
     tmp_path = tmp_path_factory.mktemp("parts")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RL_CLI_HOME", str(tmp_path / "home"))
-        folder, items = batch(tmp_path, PROMPTS[:5], **settings)
+        folder, items = batch(tmp_path, PROMPTS[:5], **sampled)
         entries = {}
         for item, sample, state, marks, score in outcomes:
             key = f"{items[item]}-{sample}"
@@ -160,14 +161,16 @@ def test_bat_04_statistics_of_an_interrupted_batch_are_those_of_another(tmp_path
     assert (folders[0]["requests"], folders[0]["tokens"]) == (20, {"input": 100, "output": 30, "cached": 10})
 
 
-def test_bat_13_lines_that_are_gone_are_counted_and_named(tmp_path: Path, home: Path):
+def test_bat_13_lines_that_are_gone_are_counted_and_named(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+):
     folder, items = batch(tmp_path)
     append(folder, [done(f"{key}-0") for key in items])
     content = folder.ledger.read_bytes().splitlines(keepends=True)
     folder.ledger.write_bytes(b"".join(line for at, line in enumerate(content) if at not in (2, 5, 9)))
-    told = rl_cli("data", "merge", "batch", "--json")
-    assert told.code == 1
-    [found] = told.rows()
+    assert run(["data", "merge", "batch", "--json"]) == 1
+    told = capsys.readouterr()
+    found = json.loads(told.out)
     assert (found["expected"], found["done"], found["merged"], found["pending"]) == (10, 7, 7, 3)
     assert [lacking["prompt"] for lacking in found["missing"]] == ["question 2", "question 5", "question 9"]
     assert [lacking["where"] for lacking in found["missing"]] == ["line 3", "line 6", "line 10"]

@@ -93,6 +93,7 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path, home: Path, count
     assert asked.total() - len(asked) <= 4 * kills, "only what the killed had in hand is asked again"
 
 
+@pytest.mark.soak
 def test_a_provider_that_fails_everything_marks_nothing(tmp_path: Path, home: Path) -> None:
     prompts = [f"p{n}" for n in range(12)]
     input_ = write_prompts(tmp_path / "in.jsonl", prompts)

@@ -1,4 +1,4 @@
-"""Ctrl-C on a batch."""
+"""Ctrl-C on a batch, or a terminal that is closed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 
+from rl_cli.core.errors import BadUsage
 from rl_cli.data.batch.folder import batch_folder
 from tests.data.generation.batches import agent, entries, make, prompts_done, rows, words, write_prompts
 from tests.wire.server import Answer, Call, Reply, Request, WireServer
@@ -34,7 +36,7 @@ def _wait_for(what: object, seconds: float = 60) -> None:
         time.sleep(0.01)
 
 
-def test_the_first_lets_what_is_in_flight_end_and_the_batch_can_be_resumed(
+def test_a_closed_terminal_lets_what_is_in_flight_end_and_the_batch_can_be_resumed(
     tmp_path: Path, home: Path
 ) -> None:
     input_ = write_prompts(tmp_path / "in.jsonl", [f"p{n}" for n in range(40)])
@@ -47,7 +49,7 @@ def test_the_first_lets_what_is_in_flight_end_and_the_batch_can_be_resumed(
     with WireServer(answer) as server:
         process = _started(words(input_, server, "--concurrency", "4"), home)
         _wait_for(lambda: len(server.requests) >= 9)
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, signal.SIGHUP)
         _, said = process.communicate(timeout=60)
         assert process.returncode == 130, said
         assert "rl-cli data resume b" in said
@@ -62,11 +64,13 @@ def test_the_first_lets_what_is_in_flight_end_and_the_batch_can_be_resumed(
     assert prompts_done().total() == len(prompts_done()) == 40
 
 
-def test_the_second_ends_it_at_once(tmp_path: Path, home: Path) -> None:
+def test_the_second_ends_it_at_once_and_nobody_else_makes_it_meanwhile(tmp_path: Path, home: Path) -> None:
     input_ = write_prompts(tmp_path / "in.jsonl", ["a", "b", "c"])
     with WireServer(lambda request: Reply("late", delay=60)) as server:
         process = _started(words(input_, server), home)
         _wait_for(lambda: len(server.requests) == 3)
+        with pytest.raises(BadUsage, match=f"is being made by process {process.pid}"):
+            make(input_, server)
         os.killpg(process.pid, signal.SIGINT)
         time.sleep(0.5)  # one after the other, as a person presses
         os.killpg(process.pid, signal.SIGINT)
@@ -92,17 +96,3 @@ def test_bat_08_a_hanging_tool_does_not_hold_up_ctrl_c(tmp_path: Path, home: Pat
 
 def _sleepers() -> list[int]:
     return [p.pid for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "987654"]]
-
-
-def test_nobody_makes_a_batch_that_another_process_makes(tmp_path: Path, home: Path) -> None:
-    input_ = write_prompts(tmp_path / "in.jsonl", ["a"])
-    with WireServer(lambda request: Reply("late", delay=60)) as server:
-        process = _started(words(input_, server), home)
-        try:
-            _wait_for(lambda: len(server.requests) == 1)
-            second = subprocess.run(words(input_, server), capture_output=True, text=True, timeout=60)
-        finally:
-            process.kill()
-            process.communicate()
-    assert second.returncode == 2
-    assert f"process {process.pid}" in second.stderr
