@@ -131,6 +131,7 @@ class Attempt:
 
     async def _loop(self, context: CallContext) -> LoopResult:
         """No more is asked once the sandbox is broken, or the agent has finished."""
+        terminal = self.config.agent == "terminal"
         limits = Limits(self.config.max_turns, self.config.max_tokens, self.deadline)
 
         def on_event(event: LoopEvent) -> None:
@@ -140,13 +141,14 @@ class Attempt:
         async def before_request(messages: list[Message]) -> Stop | None:
             if self.broken:
                 return Stop(StopReason.ERROR)
-            return terminal_agent.stop_of(context)
+            return terminal_agent.stop_of(context, messages[len(self.sent) :]) if terminal else None
 
         result = await agent_loop.run(
             self.session, self.sent, context, limits, on_event=on_event, before_request=before_request
         )
-        if terminal_agent.stop_of(context):  # also in the last turn that there may be
-            result.stop = StopReason.FINISHED
+        if terminal and result.stop is not StopReason.TOKEN_LIMIT:  # also in the last turn that there may be
+            stop = terminal_agent.stop_of(context, result.messages[len(self.sent) :])
+            result.stop = stop.reason if stop else result.stop
         return result
 
     async def _judged(self, ctx: ToolContext, context: CallContext) -> Outcome:

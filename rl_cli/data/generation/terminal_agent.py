@@ -64,15 +64,21 @@ def final_output(text: str) -> str | None:
     return rest.strip() if first.strip() == FINAL_LINE else None
 
 
-def stop_of(context: CallContext) -> Stop | None:
-    """FINISHED once the agent has said so."""
-    return Stop(StopReason.FINISHED) if ANSWER in context.state else None
+def stop_of(context: CallContext, messages: list[Message]) -> Stop | None:
+    """FINISHED once the agent has said so: by a call, by a command's output, or in the last of its messages."""
+    said = _last_said(messages)
+    finished = ANSWER in context.state or final_output(said) is not None
+    return Stop(StopReason.FINISHED) if finished else None
 
 
 def answer_of(context: CallContext, messages: list[Message]) -> str:
     """The answer of an agent that has stopped; empty where there is none."""
     if ANSWER in context.state:
         return str(context.state[ANSWER])
-    said = next((m["content"] or "" for m in reversed(messages) if m["role"] == "assistant"), "")
+    said = _last_said(messages)
     answer = final_output(said)
     return said if answer is None else answer
+
+
+def _last_said(messages: list[Message]) -> str:
+    return next((m["content"] or "" for m in reversed(messages) if m["role"] == "assistant"), "")

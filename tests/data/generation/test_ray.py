@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -106,6 +107,30 @@ def test_a_provider_that_fails_everything_marks_nothing(tmp_path: Path, home: Pa
     assert again.returncode == 0, again.stderr
     assert prompts_done() == Counter(prompts)
     assert not _left_within(10)
+
+
+@pytest.mark.soak
+def test_workers_that_all_die_mark_nothing(tmp_path: Path, home: Path) -> None:
+    prompts = [f"p{n}" for n in range(4)]
+    input_ = write_prompts(tmp_path / "in.jsonl", prompts)
+    before, over = set(psutil.pids()), threading.Event()
+
+    def kill_all() -> None:
+        while not over.wait(0.02):
+            for actor in list(_actors(before)):
+                with suppress(psutil.NoSuchProcess):
+                    actor.kill()
+
+    killer = threading.Thread(target=kill_all)
+    killer.start()
+    with WireServer(agent) as server:
+        done = _made(words(input_, server, "--executor", "ray", "--give-up-after", "3"), home)
+        over.set()
+        killer.join()
+        assert (done.returncode, entries()) == (1, []), done.stderr
+        assert "WorkerDied" in done.stderr
+        assert _made(words(input_, server), home).returncode == 0
+    assert prompts_done() == Counter(prompts)
 
 
 def _left_within(seconds: float) -> list[str]:

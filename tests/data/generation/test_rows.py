@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.data.generation.batches import agent, entries, make, prompts_done, rows, write_prompts
+from rl_cli.data.generation.plan import plan_of
+from tests.data.generation.batches import agent, config, entries, make, prompts_done, rows, write_prompts
 from tests.wire.server import Answer, Call, Reply, Request, WireServer
 
 
@@ -114,7 +117,12 @@ def test_toolsets_are_drawn_by_seed_and_key(tmp_path: Path, monkeypatch: pytest.
     drawn = []
     with WireServer(agent) as server:
         for name, seed in (("one", 1), ("two", 1), ("three", 2)):
-            make(input_, server, name=name, seed=seed, toolsets=None, distribution="half")
+            given: dict[str, Any] = {"name": name, "seed": seed, "toolsets": None, "distribution": "half"}
+            plan = plan_of(config(input_, server, **given))
+            make(input_, server, **given)
+            assert plan.draws == Counter(tuple(row["toolsets"]) for row in rows(name)), (
+                "a dry run draws the same"
+            )
             drawn.append({row["messages"][0]["content"]: tuple(row["toolsets"]) for row in rows(name)})
     assert drawn[0] == drawn[1] != drawn[2]
     assert len(set(drawn[0].values())) > 2

@@ -34,6 +34,7 @@ def test_it_finishes_with_a_call(tmp_path: Path) -> None:
     [
         Reply(calls=[Call("bash", {"command": f"echo {LINE}; echo 42"})]),
         Reply(f"{LINE}\n42"),
+        Reply(f"{LINE}\n42", calls=[Call("bash", {"command": "true"})]),
     ],
 )
 def test_it_finishes_with_the_line_of_mini_swe_agent(tmp_path: Path, last: Reply) -> None:
