@@ -65,7 +65,7 @@ def final_output(text: str) -> str | None:
 
 
 def stop_of(context: CallContext, messages: list[Message]) -> Stop | None:
-    """FINISHED once the agent has said so: by a call, by a command's output, or in the last of its messages."""
+    """FINISHED once the agent has said so: by a call, a command's output, or its last reply."""
     said = _last_said(messages)
     finished = ANSWER in context.state or final_output(said) is not None
     return Stop(StopReason.FINISHED) if finished else None
