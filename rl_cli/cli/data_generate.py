@@ -158,7 +158,7 @@ def _run(config: BatchConfig, yes: bool, json_: bool, retry_failed: bool = False
 
     if not yes and sys.stdin.isatty():
         plan = plan_of(config, retry_failed)
-        if plan.dollars != 0 and not typer.confirm(f"{plan.sentence()} Begin?", err=True):
+        if plan.samples and plan.dollars != 0 and not typer.confirm(f"{plan.sentence()} Begin?", err=True):
             raise Refused("not begun")
     with display() as shown:
         ended = run_batch(config, shown.show, shown.bad_row, retry_failed=retry_failed)

@@ -85,7 +85,7 @@ def test_the_parts_are_all_keys_and_the_order_of_the_ledger_means_nothing(
         assert sorted(parts) == sorted(entries)
         assert found["merged"] + sum(found["discarded"].values()) == found["done"]
         assert found["done"] + sum(found["failed"].values()) == len(entries)
-        if "target" not in settings:
+        if "target" not in sampled:
             assert found["pending"] + len(entries) == found["expected"] == 15
         assert all(row["discarded"] for row in lines(folder.discarded))
         before = [sorted(map(json.dumps, lines(file))) for file in files]

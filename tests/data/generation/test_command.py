@@ -221,12 +221,14 @@ def test_what_is_logged_of_an_item_begins_with_its_number(
 ) -> None:
     server.set(lambda request: Reply(calls=[Call("terminal", {"command": "true"})]))
     input_ = tmp_path / "in.jsonl"
-    input_.write_text('{"prompt": "a"}\n{"prompt": "b", "cwd": "/no/such/folder"}\n')
+    input_.write_text('{"prompt": "a"}\n{"prompt": "b", "cwd": "/no/such/folder\\u001b[2J"}\n')
     words = ["data", "generate", "--input", str(input_), "--name", "b", "--model", "openai/m", "--yes"]
     words += ["--base-url", server.openai_url, "--toolsets", "terminal", "--sandbox", "local"]
     done = rl_cli(*words, "--max-turns", "1")
     assert done.code == 1
-    assert "[item 2] " in (batch_folder("b").path / "batch.log").read_text()
+    log = (batch_folder("b").path / "batch.log").read_text()
+    assert "[item 2] " in log
+    assert "\x1b" not in log
     failed = next(entry for entry in entries() if entry["state"] == "failed")
     assert (failed["reason"], failed["attempts"]) == ("sandbox", 2)
     assert "/no/such/folder" in failed["error"]
