@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rl_cli.cli.main import run
+from rl_cli.data.batch.entries import Entry
 from rl_cli.data.batch.filters import DROPPABLE, Filters
 from rl_cli.data.batch.folder import BatchFolder
 from rl_cli.data.batch.merge import merge
@@ -42,7 +43,7 @@ OUTCOMES = st.lists(
     st.tuples(
         st.integers(0, 4),
         st.integers(0, 2),
-        st.sampled_from(["done", "failed"]),
+        st.sampled_from(["done", "failed", "open"]),
         st.sets(st.sampled_from(DROPPABLE)),
         st.none() | st.floats(0, 1),
     ),
@@ -73,18 +74,25 @@ def test_the_parts_are_all_keys_and_the_order_of_the_ledger_means_nothing(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RL_CLI_HOME", str(tmp_path / "home"))
         folder, items = batch(tmp_path, PROMPTS[:5], **sampled)
-        entries = {}
+        entries: dict[str, Entry] = {}
+        left_open: list[Entry] = []
         for item, sample, state, marks, score in outcomes:
             key = f"{items[item]}-{sample}"
             scored = {} if score is None else {"score": score}
-            entries[key] = done(key, marks=sorted(marks), **scored) if state == "done" else failed(key)
-        append(folder, entries.values())
+            paid = done(key, marks=sorted(marks), **scored)
+            if state == "open":
+                left_open.append({**paid, "state": "open", "reason": "budget"})
+            else:
+                entries[key] = paid if state == "done" else failed(key)
+        append(folder, [*left_open, *entries.values()])
         found = merge(folder, filters)
         files = (folder.trajectories, folder.discarded, folder.failures)
         parts = list(chain.from_iterable(map(keys, files)))
         assert sorted(parts) == sorted(entries)
         assert found["merged"] + sum(found["discarded"].values()) == found["done"]
         assert found["done"] + sum(found["failed"].values()) == len(entries)
+        assert found["open"] == len(left_open)
+        assert found["requests"] == 2 * (found["done"] + found["open"])
         if "target" not in sampled:
             assert found["pending"] + len(entries) == found["expected"] == 15
         assert all(row["discarded"] for row in lines(folder.discarded))
