@@ -18,7 +18,7 @@ CHAIN = [
 
 def batch(**changes: Any) -> dict[str, Any]:
     known = {"name": "p", "dir": "/home/me/batches/p", "state": "finished", "reason": None, "items": 5}
-    return {**known, "done": 5, "failed": 0, "in_flight": 0, "cost_usd": 0.0123, **changes}
+    return {**known, "expected": 5, "done": 5, "failed": 0, "in_flight": 0, "cost_usd": 0.0123, **changes}
 
 
 def status(why: str = "end", **changes: Any) -> dict[str, Any]:
