@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rl_cli.core.errors import BadUsage
@@ -39,6 +39,7 @@ def test_bat_03_an_edited_input_asks_what_was_never_asked(tmp_path: Path, home: 
     assert bad_rows(tmp_path, {"prompt": True}) == [("line 2", "prompt is neither text nor a number")]
 
 
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=12), st.randoms())
 def test_keys_depend_on_what_is_asked_and_on_nothing_else(
     tmp_path_factory: pytest.TempPathFactory, prompts: list[str], random: Any

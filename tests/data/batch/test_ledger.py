@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rl_cli.core.json_text import row_json
@@ -46,6 +46,7 @@ def keys_of(path: Path) -> list[str]:
     return keys
 
 
+@settings(max_examples=40)
 @given(ENTRIES, st.data())
 def test_bat_11_a_kill_at_any_byte_loses_no_whole_line(
     tmp_path_factory: pytest.TempPathFactory, entries: list[Entry], data: st.DataObject
@@ -67,6 +68,7 @@ def test_bat_11_a_kill_at_any_byte_loses_no_whole_line(
     assert keys_of(path) == [*kept, f"{HASHES[0]}-9-9"]
 
 
+@settings(max_examples=40)
 @given(ENTRIES)
 def test_every_sample_counts_once_whatever_the_order(
     tmp_path_factory: pytest.TempPathFactory, entries: list[Entry]
