@@ -45,23 +45,20 @@ def _wanted(arguments: dict[str, Any]) -> BatchConfig:
 
 
 def _risk(context: CallContext, arguments: dict[str, Any]) -> Risk:
-    """Any item can bring toolsets with commands, and a folder for them."""
-    from rl_cli.data.jobs.wanted import leaves_sandbox
+    """Any item can bring toolsets with commands."""
+    from rl_cli.data.jobs.wanted import UNBOUNDED
 
-    return "leave" if leaves_sandbox(_wanted(arguments)) else "spend"
+    return "leave" if _wanted(arguments).sandbox.kind in UNBOUNDED else "spend"
 
 
 def _estimate(context: CallContext, arguments: dict[str, Any]) -> Estimate:
     """What the samples would cost that the batch still lacks."""
     from rl_cli.data.generation.plan import plan_of
-    from rl_cli.data.jobs.wanted import folders_elsewhere
 
     config = _wanted(arguments)
     plan = plan_of(config)
     named = {"batch": config.name, "model": str(config.model), "input": config.input}
     named |= {"sandbox": f"{config.sandbox.kind}{', with network' if config.sandbox.network else ''}"}
-    if folders := folders_elsewhere(config):
-        named["folders"] = ", ".join(folders)
     named |= {"score": config.score} if config.score else {}
     named |= {"address": config.base_url} if config.base_url else {}
     return Estimate(

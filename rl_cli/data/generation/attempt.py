@@ -30,7 +30,7 @@ from rl_cli.data.generation.asking import sampling_of, with_prefill, with_system
 from rl_cli.data.generation.outcome import Outcome
 from rl_cli.data.generation.provider import BatchSession
 from rl_cli.data.generation.sample_row import Asked, sample_row
-from rl_cli.data.generation.sandboxes import WITH_IMAGE, enter, sandbox_of
+from rl_cli.data.generation.sandboxes import WITH_IMAGE, bring, enter, sandbox_of
 from rl_cli.data.generation.shared import Shared
 from rl_cli.data.generation.tally import Tally
 from tools.dispatcher import CallContext, ToolError
@@ -86,6 +86,7 @@ class Attempt:
     async def _prepare(self, ctx: ToolContext) -> None:
         try:
             await self._within(ctx.prepare(), "the sandbox")
+            await self._within(bring(ctx, self.item, self.config), "the folder of the row")
         except TimeoutError as error:
             raise SandboxError(str(error)) from None
 

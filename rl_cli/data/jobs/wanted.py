@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from rl_cli.core.errors import BadUsage
-from rl_cli.core.settings import environments_folder, home, load_settings
+from rl_cli.core.settings import environments_folder, load_settings
 from rl_cli.data.batch.config import NAME, BatchConfig, differences
 from rl_cli.data.batch.config_file import INSTEAD, checked, load_config
 from rl_cli.data.batch.folder import BatchFolder, batch_folder, find_batch
 from rl_cli.data.batch.items import items
-from rl_cli.data.generation.sandboxes import WITH_IMAGE
 
 NOT_BY_CHAT = {
     "base_url": "configure the endpoint: rl-cli config set endpoints.",
@@ -90,36 +89,6 @@ def _sized(config: BatchConfig, count: int, begun: bool) -> BatchConfig:
     found = sum(1 for _ in islice(items(config.input, lambda where, why: None), count))
     each = -(-count // found)
     return checked({**config.model_dump(), "samples": each, "max_samples": -(-count // each)})
-
-
-def leaves_sandbox(config: BatchConfig) -> bool:
-    """Whether commands can change more of this computer, or of another, than what they are given to work in.
-
-    Raises:
-        BadUsage: The input cannot be read.
-    """
-    return config.sandbox.kind in UNBOUNDED or bool(folders_elsewhere(config))
-
-
-def folders_elsewhere(config: BatchConfig) -> list[str]:
-    """Folders of this computer that rows name for their commands (`cwd`), but those below the working folder.
-
-    Whoever wrote the rows need not be the person. A working folder that no conversation is given for its
-    commands, such as the home folder, makes no exception.
-
-    Raises:
-        BadUsage: The input cannot be read.
-    """
-    if config.sandbox.kind in WITH_IMAGE:
-        return []
-    from rl_cli.agent.workspace import why_not
-
-    here = Path.cwd().resolve()
-    ours = why_not(here, home()) is None
-    most = None if config.eval_held_out else config.max_samples  # those held out make room for later ones
-    rows = islice(items(config.input, lambda where, why: None), most)
-    named = {str(Path(item.cwd).expanduser().resolve()) for item in rows if item.cwd is not None}
-    return sorted(folder for folder in named if not (ours and Path(folder).is_relative_to(here)))
 
 
 def _check_names(config: BatchConfig) -> None:

@@ -28,15 +28,15 @@ class Ill(Environment):
 
 
 def _uses_terminal(request: Request) -> Answer:
+    """A model that looks around, and in one conversation ends what its sandbox depends on."""
     if request.body["messages"][-1]["role"] == "tool":
         return Reply("done", reasoning="so")
-    return Reply(calls=[Call("terminal", {"command": "pwd"})], reasoning="I look")
+    command = "kill -9 $PPID" if request.body["messages"][0]["content"] == "b" else "ls"
+    return Reply(calls=[Call("terminal", {"command": command})], reasoning="I look")
 
 
 def test_nothing_more_is_asked_once_the_sandbox_is_broken(tmp_path: Path) -> None:
-    input_ = tmp_path / "in.jsonl"
-    lines = [{"prompt": "a"}, {"prompt": "b", "cwd": "/no/such/folder"}, {"prompt": "c"}]
-    input_.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    input_ = write_prompts(tmp_path / "in.jsonl", ["a", "b", "c"])
     with WireServer(_uses_terminal) as server:
         ended = make(input_, server, toolsets=["terminal"], concurrency=1)
         asked = Counter(r.body["messages"][0]["content"] for r in server.requests)
@@ -46,6 +46,24 @@ def test_nothing_more_is_asked_once_the_sandbox_is_broken(tmp_path: Path) -> Non
     assert (failed["reason"], failed["attempts"]) == ("sandbox", 2)
     assert failed["row"]
     assert failed["row"]["usage"]["requests"] == 2
+
+
+def test_a_row_brings_a_folder_that_lies_beside_its_input_and_no_other(tmp_path: Path) -> None:
+    beside = tmp_path / "beside"
+    (beside / "project").mkdir(parents=True)
+    (beside / "project" / "own.py").touch()
+    (beside / "away").symlink_to(tmp_path)
+    named = ["project", "..", str(tmp_path), "away", "nowhere", "/"]
+    input_ = beside / "in.jsonl"
+    input_.write_text("".join(json.dumps({"prompt": cwd, "cwd": cwd}) + "\n" for cwd in named))
+    with WireServer(_uses_terminal) as server:
+        make(input_, server, toolsets=["terminal"], concurrency=1)
+        assert len(server.requests) == 2
+        looked = server.requests[1].body["messages"][-1]["content"]
+    assert "own.py" in looked
+    [done] = [entry for entry in entries() if entry["state"] == "done"]
+    assert done["row"]["messages"][0]["content"] == "project"
+    assert {entry["reason"] for entry in entries() if entry["state"] == "failed"} <= {"sandbox"}
 
 
 def test_sandboxes_that_all_break_mark_nothing(tmp_path: Path) -> None:
