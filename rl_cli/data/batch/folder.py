@@ -66,9 +66,7 @@ class BatchFolder:
         """
         file = self.path / "batch.yaml"
         if file.exists() and self._has_asked():
-            if told := differences(self.config(), config):
-                hint = "give the earlier settings, or another --name"
-                raise BadUsage(f"batch {self.name} was begun otherwise: {'; '.join(told)}", hint)
+            self.check_same(config)
             return
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -76,6 +74,12 @@ class BatchFolder:
             write_atomic(file, dump_yaml(config.model_dump() | {"max_samples": None}))
         except OSError as error:
             raise explain_os_error(error, self.path) from error
+
+    def check_same(self, config: BatchConfig) -> None:
+        """Raises BadUsage where something was asked with other settings than these."""
+        if self._has_asked() and (told := differences(self.config(), config)):
+            hint = "give the earlier settings, or another name"
+            raise BadUsage(f"batch {self.name} was begun otherwise: {'; '.join(told)}", hint)
 
     def _has_asked(self) -> bool:
         return any(file.exists() and file.stat().st_size for file in (self.ledger, self.evaluations))

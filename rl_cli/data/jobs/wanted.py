@@ -10,7 +10,7 @@ from typing import Any
 
 from rl_cli.core.errors import BadUsage
 from rl_cli.core.settings import environments_folder, load_settings
-from rl_cli.data.batch.config import NAME, BatchConfig, differences
+from rl_cli.data.batch.config import NAME, BatchConfig
 from rl_cli.data.batch.config_file import INSTEAD, checked, load_config
 from rl_cli.data.batch.folder import BatchFolder, batch_folder, find_batch
 from rl_cli.data.batch.items import items
@@ -50,9 +50,8 @@ def wanted_batch(given: Mapping[str, Any], more: Mapping[str, Any], count: int |
     if config.model is None:
         config = config.model_copy(update={"model": _model()})
     _check_names(config)
-    if begun and (told := differences(folder.config(), config)):
-        hint = "leave that out, or give another name"
-        raise BadUsage(f"batch {folder.name} was begun otherwise: {'; '.join(told)}", hint)
+    if begun:
+        folder.check_same(config)
     return config
 
 

@@ -92,7 +92,7 @@ def test_bat_14_other_settings_are_refused_with_what_differs(tmp_path: Path, hom
         begun(file, model="openai/other", temperature=1.0, concurrency=3)
     assert str(error.value) == (
         "batch batch was begun otherwise: model was 'openai/test' and is 'openai/other'; temperature was 0.5 "
-        "and is 1.0 (give the earlier settings, or another --name)"
+        "and is 1.0 (give the earlier settings, or another name)"
     )
     begun(file, temperature=0.5, concurrency=3, max_samples=1)
     assert begun(file, name="tried", max_samples=1)[0].config().max_samples is None
