@@ -1,6 +1,7 @@
 """What makes single commands a session: the working folder and the exported variables of the one before.
 
-They are kept in a file inside the sandbox, which a command's shell reads before and writes after. Shell
+They are kept in files inside the sandbox, one for each command, and a list of those that are whole: a command's
+shell reads the last of them before and adds one after. That takes no program but the shell. Shell
 options, functions, aliases and variables that are not exported end with their command, as does whatever a
 command set that was ended at its deadline.
 """
@@ -11,23 +12,25 @@ import secrets
 from dataclasses import dataclass, field
 from shlex import quote
 
-from tools.dispatcher import CallContext, ToolError
-from tools.everyday.task_sandbox import sandbox_of, tool_errors
+from tools.dispatcher import CallContext
+from tools.everyday.task_sandbox import sandbox_of
 from tools.sandboxes.base import Sandbox, check_command
 
 LONGEST_ARGUMENT = 100_000
 """Bytes of a command that fit into one argument of a program (Linux: 128 KiB); longer ones go by a file."""
-OPENING_SECONDS = 60.0
 SESSIONS = "shell_sessions"
 """Key of what lives with a context."""
 
+START = "set -- sh; command -v bash >/dev/null && set -- bash; exec $1 -c {program} $1 {command}"
+"""bash where the sandbox has it: it is what models write for."""
 RESTORE = (
-    "if [ -f {folder}/env ]; then . {folder}/env; rl_cli_before=${{OLDPWD-}}; "
+    "if [ -f {file} ]; then while read -r rl_cli_last; do rl_cli_saved=$rl_cli_last; done <{file}; "
+    'if [ -f {file}."$rl_cli_saved" ]; then . {file}."$rl_cli_saved"; rl_cli_before=${{OLDPWD-}}; '
     'cd -- "$PWD" 2>/dev/null || echo "the working folder $PWD is gone" >&2; '
-    '[ -z "$rl_cli_before" ] || OLDPWD=$rl_cli_before; unset rl_cli_before; fi; '
+    '[ -z "$rl_cli_before" ] || OLDPWD=$rl_cli_before; fi; unset rl_cli_before rl_cli_last rl_cli_saved; fi; '
 )
 """All on one line, so that the shell counts the lines of the command."""
-SAVE = "unset RL_CLI_COMMAND; export PWD; export -p >{folder}/new && mv -f {folder}/new {folder}/env"
+SAVE = "unset RL_CLI_COMMAND; export PWD; export -p >{file}.{number} && echo {number} >>{file}"
 """RL_CLI_COMMAND tells commands apart in some kinds of sandbox, so it must not outlive one."""
 RUN = 'rl_cli_text=$1; set --; eval "unset rl_cli_text; $rl_cli_text"'
 
@@ -37,8 +40,10 @@ class ShellSession:
     """One caller's session in a task's sandbox."""
 
     sandbox: Sandbox
-    folder: str
-    shell: str
+    file: str
+    """Where the list is, in the sandbox; what is saved lies beside it."""
+    saved: int = 0
+    """Commands that were to save something."""
     commands: dict[str, str] = field(default_factory=dict)
     """Id of a background process -> what was asked for."""
 
@@ -49,16 +54,16 @@ class ShellSession:
             ValueError: No command can be this.
         """
         check_command(command, None, {})
-        folder = quote(self.folder)
-        program = RESTORE.format(folder=folder)
+        file = quote(self.file)
+        program = RESTORE.format(file=file)
         if save:
-            program += f"trap {quote(SAVE.format(folder=folder))} EXIT; "
+            self.saved += 1
+            program += f"trap {quote(SAVE.format(file=file, number=self.saved))} EXIT; "
         if len(command.encode(errors="surrogateescape")) > LONGEST_ARGUMENT:
-            path = f"{self.folder}/{secrets.token_hex(8)}"
+            path = f"{self.file}-{secrets.token_hex(8)}"
             await self.sandbox.write_bytes(path, command.encode(errors="surrogateescape"))
             command = f". {quote(path)}"
-        name = self.shell.rpartition("/")[2]
-        return f"exec {self.shell} -c {quote(program + RUN)} {name} {quote(command)}"
+        return START.format(program=quote(program + RUN), command=quote(command))
 
 
 async def session_of(context: CallContext) -> ShellSession:
@@ -70,17 +75,5 @@ async def session_of(context: CallContext) -> ShellSession:
     sandbox = await sandbox_of(context)
     sessions: dict[str, ShellSession] = context.live.setdefault(SESSIONS, {})
     if context.caller not in sessions:
-        sessions[context.caller] = await _open(sandbox)
+        sessions[context.caller] = ShellSession(sandbox, f"{sandbox.private}/session-{secrets.token_hex(8)}")
     return sessions[context.caller]
-
-
-async def _open(sandbox: Sandbox) -> ShellSession:
-    """bash where the sandbox has it: it is what models write for."""
-    folder = f"{sandbox.private}/session-{secrets.token_hex(8)}"
-    with tool_errors():
-        probe = f"mkdir -p {quote(folder)} && {{ command -v bash || command -v sh; }}"
-        result = await sandbox.run(probe, OPENING_SECONDS)
-    if result.exit_code != 0:
-        said = result.stderr.text.strip() or f"exit code {result.exit_code}"
-        raise ToolError("sandbox", f"no shell session can be opened in the sandbox: {said}")
-    return ShellSession(sandbox, folder, result.stdout.text.strip())

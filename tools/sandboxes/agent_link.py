@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import socket
 import subprocess
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from tools.sandboxes import agent
+from tools.sandboxes.agent import protocol
 from tools.sandboxes.base import SandboxError, SandboxGone
 
 START_SECONDS = 30.0
 END_SECONDS = 5.0
 """How long an agent may take to end all that runs, before it is killed."""
+
+Launch = Callable[[socket.socket, int], Awaitable["subprocess.Popen[bytes] | None"]]
+"""Starts an agent, given its end of the link and a descriptor for its error output; closes neither. Returns
+its process; None: the agent says itself which one it is. Raises OSError."""
 
 
 class AgentLink:
@@ -25,6 +29,10 @@ class AgentLink:
 
     Args:
         kind: The sandbox's, for messages.
+
+    Attributes:
+        gone: Why nothing can be asked any more.
+        clean: Whether the agent has said, last of all, that nothing is left of the task.
     """
 
     def __init__(self, kind: str) -> None:
@@ -32,31 +40,32 @@ class AgentLink:
         self._loop = asyncio.get_running_loop()
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._pidfd: int | None = None
         self._starting: asyncio.Task[None] | None = None
         self._ended = self._loop.create_future()
-        self._greeting: asyncio.Future[None] = self._loop.create_future()
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._exits: dict[int, asyncio.Future[int]] = {}
         self._unsent: deque[tuple[bytes, list[int]]] = deque()
+        self._writing = False
+        """Whether the loop tells when more can be sent."""
         self._last_id = 0
         self.gone: str | None = None
-        """Why nothing can be asked any more."""
+        self.clean = False
 
-    async def start(self, argv: Sequence[str], descriptors: Sequence[int] = ()) -> None:
-        """Starts the agent.
+    async def start(self, launch: Launch, settings: Mapping[str, Any], groups: list[int]) -> None:
+        """Starts the agent, and has it set up the place of commands.
 
         Args:
-            argv: The program that runs it; gets nothing of our environment.
-            descriptors: What it inherits, with the same numbers; closed here.
+            settings: As `agent.place.set_up` takes them.
+            groups: Descriptors of the control groups that commands enter; closed here.
 
         Raises:
-            SandboxError: It did not come up: what its standard error says.
+            SandboxError: It did not come up: what its standard error says; or the place cannot be made so.
         """
         errors, errors_end = os.pipe()
         try:
-            self._starting = asyncio.create_task(self._spawn(argv, descriptors, errors_end))
+            self._starting = asyncio.create_task(self._start(launch, errors_end, settings, groups))
             await asyncio.shield(self._starting)
-            await asyncio.wait_for(asyncio.shield(self._greeting), START_SECONDS)
         except OSError as error:
             raise SandboxError(f"{self._kind} did not start: {error}") from None
         except SandboxGone:
@@ -66,34 +75,28 @@ class AgentLink:
         finally:
             os.close(errors)
 
-    async def _spawn(self, argv: Sequence[str], descriptors: Sequence[int], errors: int) -> None:
-        """In a thread, and not cancelled with its caller: whatever was started is known here, and ended."""
+    async def _start(
+        self, launch: Launch, errors: int, settings: Mapping[str, Any], groups: list[int]
+    ) -> None:
+        """Not cancelled with its caller: whatever was started is known here, and ended."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         with theirs:
             try:
-                self._process = await asyncio.to_thread(_popen, argv, descriptors, theirs.fileno(), errors)
+                self._process = await launch(theirs, errors)
             except OSError:
                 ours.close()
+                _close(groups)
                 raise
             finally:
-                _close([errors, *descriptors])
+                os.close(errors)
         self._socket = ours
-        self._loop.add_reader(ours, self._hear)
-        pidfd = os.pidfd_open(self._process.pid)
-        self._loop.add_reader(pidfd, self._reap, pidfd)
-
-    async def set_up(self, settings: Mapping[str, Any], groups: list[int]) -> None:
-        """Sets up the place of commands.
-
-        Args:
-            groups: Descriptors of the control groups that they enter; closed here.
-
-        Raises:
-            SandboxError: It cannot be made so.
-        """
-        self._send(agent.SETUP, 0, [body_of(settings), *groups])
-        await asyncio.wait_for(asyncio.shield(self._ready), START_SECONDS)
+        self._loop.add_reader(ours.fileno(), self._hear)
+        if self._process is not None:
+            self._watch(os.pidfd_open(self._process.pid))
+        self._send(protocol.SETUP, 0, groups, settings)
+        async with asyncio.timeout(START_SECONDS):
+            await asyncio.shield(self._ready)
 
     def run(self, request: Mapping[str, Any], pipes: list[int]) -> tuple[int, asyncio.Future[int]]:
         """Starts a command.
@@ -108,14 +111,13 @@ class AgentLink:
         self._last_id += 1
         exit_code: asyncio.Future[int] = self._loop.create_future()
         self._exits[self._last_id] = exit_code
-        self._send(agent.RUN, self._last_id, [body_of(request), *pipes])
+        self._send(protocol.RUN, self._last_id, pipes, request)
         return self._last_id, exit_code
 
     def end(self, id: int) -> None:
         """Ends a command with all that it started; its exit code then comes as it would otherwise."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGCONT)  # in local, a command may have stopped it
-        self._send(agent.END, id, [])
+        self._signal(signal.SIGCONT)  # in local, a command may have stopped it
+        self._send(protocol.END, id, [])
 
     def forget(self, id: int) -> None:
         """Nobody waits for the exit code any more."""
@@ -123,7 +125,7 @@ class AgentLink:
 
     def drop(self, pipe: int) -> None:
         """Has whatever is still written to a pipe read and forgotten; the descriptor is closed here."""
-        self._send(agent.DROP, 0, [pipe])
+        self._send(protocol.DROP, 0, [pipe])
 
     def break_off(self, why: str) -> None:
         """Tells everybody who waits, and whoever asks later, that nothing can be asked. Ends the agent."""
@@ -131,13 +133,13 @@ class AgentLink:
             return
         self.gone = why
         if self._socket is not None:
-            self._loop.remove_reader(self._socket)
-            self._loop.remove_writer(self._socket)
-            self._socket.close()
+            with suppress(OSError):  # the agent has ended
+                self._socket.shutdown(socket.SHUT_WR)
+            self._stop_writing()
         for _, descriptors in self._unsent:
             _close(descriptors)
         self._unsent.clear()
-        everybody: list[asyncio.Future[Any]] = [self._greeting, self._ready, *self._exits.values()]
+        everybody: list[asyncio.Future[Any]] = [self._ready, *self._exits.values()]
         for waiting in everybody:
             if not waiting.done():
                 waiting.set_exception(SandboxGone(why))
@@ -147,27 +149,38 @@ class AgentLink:
     def give_up(self, why: str) -> None:
         """Ends an agent that does not do what it is asked."""
         self.break_off(why)
-        if self._process is not None:
-            self._process.kill()
+        self._signal(signal.SIGKILL)
 
     async def close(self) -> None:
         """Ends the agent with all that runs below it, and waits for that."""
         if self._starting is not None:
             await asyncio.wait({self._starting})
+            if not self._starting.cancelled():
+                self._starting.exception()  # its caller may have been cancelled
         self.break_off(f"the {self._kind} sandbox was stopped")
-        if self._process is None:
-            return
-        try:
-            await asyncio.wait_for(asyncio.shield(self._ended), END_SECONDS)
-        except TimeoutError:
-            self._process.kill()
-            await self._ended
+        if self._pidfd is not None:
+            self._signal(signal.SIGCONT)
+            try:
+                await asyncio.wait_for(asyncio.shield(self._ended), END_SECONDS)
+            except TimeoutError:
+                self._signal(signal.SIGKILL)
+                await self._ended
+        self._hear()  # its last word
+        self._hang_up()
 
-    def _send(self, what: int, id: int, descriptors: list[int]) -> None:
+    def _signal(self, number: int) -> None:
+        if self._pidfd is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, number)
+
+    def _send(
+        self, what: int, id: int, descriptors: list[int], body: Mapping[str, Any] | None = None
+    ) -> None:
         if self.gone is not None:
             _close(descriptors)
             return
-        self._unsent.append((agent.HEAD.pack(what, id, 0), descriptors))
+        packet, first = protocol.packet(what, id, None if body is None else dict(body))
+        self._unsent.append((packet, [*first, *descriptors]))
         if len(self._unsent) == 1:
             self._send_waiting()
 
@@ -178,73 +191,72 @@ class AgentLink:
             try:
                 socket.send_fds(self._socket, [packet], descriptors)
             except BlockingIOError:
-                self._loop.add_writer(self._socket, self._send_waiting)
+                self._loop.add_writer(self._socket.fileno(), self._send_waiting)
+                self._writing = True
                 return
             except OSError:  # the agent has ended
                 self._lost()
                 return
             self._unsent.popleft()
             _close(descriptors)
-        self._loop.remove_writer(self._socket)
+        self._stop_writing()
+
+    def _stop_writing(self) -> None:
+        if self._writing and self._socket is not None:
+            self._loop.remove_writer(self._socket.fileno())
+            self._writing = False
 
     def _hear(self) -> None:
-        assert self._socket is not None
-        while self.gone is None:
+        while self._socket is not None:
             try:
-                data = self._socket.recv(agent.LONGEST_MESSAGE)
+                data, descriptors, _, _ = socket.recv_fds(self._socket, protocol.LONGEST_MESSAGE, 1)
             except BlockingIOError:
                 return
             except OSError:
-                data = b""
+                data, descriptors = b"", []
             if not data:
+                self._hang_up()
                 self._lost()
                 return
-            what, id, value = agent.HEAD.unpack_from(data)
-            if what == agent.ENDED:
+            what, id, value = protocol.HEAD.unpack_from(data)
+            if what == protocol.CLEAN:
+                self.clean = True
+            elif what == protocol.HELLO and descriptors:
+                self._watch(descriptors[0])
+            if self.gone is not None:
+                continue
+            if what == protocol.ENDED:
                 exit_code = self._exits.pop(id, None)
                 if exit_code is not None and not exit_code.done():
                     exit_code.set_result(value)
-            elif what == agent.HELLO:
-                self._greeting.set_result(None)
-            elif what == agent.READY:
+            elif what == protocol.READY:
                 self._ready.set_result(None)
-            elif what == agent.FAILED:
-                text = data[agent.HEAD.size :].decode(errors="replace")
+            elif what == protocol.FAILED:
+                text = data[protocol.HEAD.size :].decode(errors="replace")
                 self._ready.set_exception(SandboxError(f"{self._kind} could not be set up: {text}"))
+
+    def _hang_up(self) -> None:
+        if self._socket is not None:
+            self._stop_writing()
+            self._loop.remove_reader(self._socket.fileno())
+            self._socket.close()
+            self._socket = None
 
     def _lost(self) -> None:
         self.break_off(f"the {self._kind} sandbox is gone: the process that runs its commands has ended")
 
+    def _watch(self, pidfd: int) -> None:
+        self._pidfd = pidfd
+        self._loop.add_reader(pidfd, self._reap, pidfd)
+
     def _reap(self, pidfd: int) -> None:
-        assert self._process is not None
         self._loop.remove_reader(pidfd)
         os.close(pidfd)
-        self._process.wait()  # it has ended
+        self._pidfd = None
+        if self._process is not None:
+            self._process.wait()  # it has ended
         self._ended.set_result(None)
         self._lost()
-
-
-def _popen(
-    argv: Sequence[str], descriptors: Sequence[int], stdin: int, output: int
-) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        list(argv),
-        stdin=stdin,
-        stdout=output,
-        stderr=output,
-        env={},
-        cwd="/",
-        pass_fds=descriptors,
-        start_new_session=True,  # Ctrl-C at the terminal is for us, not for it
-    )
-
-
-def body_of(content: Mapping[str, Any]) -> int:
-    """A descriptor of a file in memory with the JSON of what a packet would be too short for."""
-    descriptor = os.memfd_create("body")
-    with open(descriptor, "wb", closefd=False) as file:
-        file.write(json.dumps(content).encode())
-    return descriptor
 
 
 def _close(descriptors: list[int]) -> None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-from tools.sandboxes.agent_link import AgentLink
+from tools.sandboxes.agent_link import AgentLink, Launch
 from tools.sandboxes.background import BackgroundProcesses
 from tools.sandboxes.base import (
     BASE_ENVIRONMENT,
@@ -52,12 +52,15 @@ class AgentSandbox(Files, BackgroundProcesses):
         self._link: AgentLink | None = None
         self._group: ControlGroup | None = None
         self._stopping: asyncio.Task[None] | None = None
-        self._making: asyncio.Task[None] | None = None
+        self._making: asyncio.Future[None] | None = None
         self._env: dict[str, str] = {}
 
+    def _make(self) -> None:
+        """Makes what the agent needs on the host. Blocks. Raises SandboxError."""
+
     @abstractmethod
-    async def _launch(self, link: AgentLink) -> None:
-        """Starts the agent."""
+    def _launch(self) -> Launch:
+        """How the agent is started."""
 
     @abstractmethod
     def _settings(self) -> dict[str, Any]:
@@ -81,23 +84,26 @@ class AgentSandbox(Files, BackgroundProcesses):
         self._link = AgentLink(self.kind)
         try:
             async with turns().starts_and_stops:
-                await self._launch(self._link)
-                self._group = ControlGroup(self.config.resources)
-                await self._in_thread(self._group.make)
-                await self._link.set_up(self._settings(), self._group.doors())
+                group = await self._make_on_host()
+                await self._link.start(self._launch(), self._settings(), group.doors())
             wanted = (name for name, value in asdict(self.config.resources).items() if value is not None)
-            self.unbounded = tuple(
-                name for name in wanted if name not in self._group.bounds | self._own_bounds
-            )
+            self.unbounded = tuple(name for name in wanted if name not in group.bounds | self._own_bounds)
         except BaseException:
             await self.stop()
             raise
         self._env = {**BASE_ENVIRONMENT, **self._environment(), **self.config.env}
 
-    async def _in_thread(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Runs what makes something on the host: stop() waits for it, also where its caller was cancelled."""
-        self._making = asyncio.create_task(asyncio.to_thread(function, *arguments))
+    async def _make_on_host(self) -> ControlGroup:
+        """stop() waits for it, also where its caller was cancelled."""
+
+        def make(group: ControlGroup) -> None:
+            group.make()
+            self._make()
+
+        self._group = ControlGroup(self.config.resources)
+        self._making = asyncio.get_running_loop().run_in_executor(None, make, self._group)
         await asyncio.shield(self._making)
+        return self._group
 
     def _rlimits(self) -> dict[str, int]:
         limits = {"RLIMIT_CORE": 0}

@@ -7,19 +7,20 @@ import random
 import shutil
 import subprocess
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from tools.sandboxes import agent
-from tools.sandboxes.agent_link import AgentLink
+from tools.sandboxes.agent_link import Launch
 from tools.sandboxes.agent_sandbox import AgentSandbox, why_no_agent
+from tools.sandboxes.agent_start import FOLDER, PACKAGE, python_words, spawn
 from tools.sandboxes.base import MIB, SandboxConfig
 from tools.sandboxes.call_filter import call_filter, why_no_filter
 
 HOME, WORK, PRIVATE = "/home/sandbox", "/workspace", "/run/rl-cli"
 BOUND = "/run/rl-cli-workdir"
-AGENT, PYTHON = "/opt/rl-cli/agent.py", "/opt/rl-cli/python"
+OURS = "/opt/rl-cli"
+AGENT, PYTHON = f"{OURS}/{PACKAGE}", f"{OURS}/python"
 SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
 ETC = (
     *(
@@ -46,7 +47,7 @@ ETC = (
 """What programs need of it, and nothing that could hold a secret."""
 FOLDERS = (
     *("/etc", "/etc/ssl", "/etc/pki", "/etc/pki/tls", "/etc/pki/ca-trust"),
-    *("/opt", "/opt/rl-cli", PYTHON, f"{PYTHON}/bin", "/home", "/root", "/run", "/tmp", "/var"),
+    *("/opt", OURS, PYTHON, f"{PYTHON}/bin", "/home", "/root", "/run", "/tmp", "/var"),
 )
 """Made before what is in them: bwrap would let nobody but their owner in."""
 CAPABILITIES = ("SYS_ADMIN", "SYS_RESOURCE", "SETPCAP", "SETUID", "SETGID", "CHOWN", "SETFCAP")
@@ -80,7 +81,7 @@ class Bubblewrap(AgentSandbox):
         """Why it cannot be used on this machine; None: it can."""
         return _why_not()
 
-    async def _launch(self, link: AgentLink) -> None:
+    def _launch(self) -> Launch:
         self._user = _user_for(self.config.workdir)
         root = self._user["uid"] == 0  # has no limit of processes
         self._own_bounds = frozenset({"disk_mib"} if root else {"disk_mib", "processes"})
@@ -99,7 +100,8 @@ class Bubblewrap(AgentSandbox):
             os.write(descriptor, text.encode())
             os.lseek(descriptor, 0, os.SEEK_SET)
             arguments += ["--perms", "0644", "--ro-bind-data", str(descriptor), path]
-        await link.start([_program(), *arguments, "--", *_python(), AGENT], descriptors)
+        words = [_program(), *arguments, "--", _python(), *python_words("serving", OURS)]
+        return partial(spawn, words, descriptors)
 
     def _settings(self) -> dict[str, Any]:
         resources = self.config.resources
@@ -115,7 +117,7 @@ class Bubblewrap(AgentSandbox):
             "folders": [*folders, ("/tmp", 0o1777)],  # the last, since it hides the rest of the file system
             "bound": None if self.config.workdir is None else (BOUND, self.workdir),
         }
-        return {"space": space, "user": self._user, "rlimits": rlimits, "filter": call_filter().hex()}
+        return {"space": space, "user": self._user, "rlimits": rlimits, "filter": call_filter()}
 
     def _environment(self) -> dict[str, str]:
         return {"HOME": HOME, "USER": "sandbox", "LOGNAME": "sandbox", "TMPDIR": "/tmp"}
@@ -167,7 +169,7 @@ def _arguments(config: SandboxConfig) -> list[str]:
     arguments += ["--symlink", "/tmp", "/var/tmp", "--symlink", "/run", "/var/run"]
     if config.workdir is not None:
         arguments += ["--bind", str(config.workdir.resolve()), BOUND]
-    arguments += ["--ro-bind", agent.__file__, AGENT]
+    arguments += ["--ro-bind", str(FOLDER / PACKAGE), AGENT]
     for source, target in _python_parts().items():
         arguments += ["--ro-bind", source, target]
     return arguments
@@ -194,7 +196,7 @@ def _why_not() -> str | None:
         return "bwrap is not installed (package bubblewrap)"
     if why := why_no_filter():
         return why
-    tried = [_program(), *_arguments(SandboxConfig(kind="bubblewrap")), "--", *_python(), "-c", ""]
+    tried = [_program(), *_arguments(SandboxConfig(kind="bubblewrap")), "--", _python(), "-I", "-S", "-c", ""]
     try:
         done = subprocess.run(tried, stdin=subprocess.DEVNULL, capture_output=True, timeout=TRIAL_SECONDS)
     except subprocess.TimeoutExpired:
@@ -209,6 +211,6 @@ def _program() -> str:
     return shutil.which("bwrap") or "bwrap"
 
 
-def _python() -> list[str]:
+def _python() -> str:
     executable = _executable()
-    return [f"{PYTHON}/bin/{executable.name}" if _python_parts() else str(executable), "-I", "-S"]
+    return f"{PYTHON}/bin/{executable.name}" if _python_parts() else str(executable)

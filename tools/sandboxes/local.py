@@ -6,14 +6,13 @@ import contextlib
 import os
 import secrets
 import signal
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from tools.sandboxes import agent
-from tools.sandboxes.agent_link import AgentLink
+from tools.sandboxes.agent_link import Launch
 from tools.sandboxes.agent_sandbox import AgentSandbox, why_no_agent
+from tools.sandboxes.agent_start import fork
 from tools.sandboxes.base import SandboxConfig, SandboxError
 from tools.sandboxes.host_folders import new_folder, remove_folder
 
@@ -38,20 +37,19 @@ class Local(AgentSandbox):
         """Why it cannot be used on this machine; None: it can."""
         return why_no_agent()
 
-    async def _launch(self, link: AgentLink) -> None:
+    def _make(self) -> None:
         try:
-            await self._in_thread(self._make_folders)
+            folder = new_folder()
+            self._folder = folder
+            for name in ("work", "home", "tmp", "private"):
+                (folder / name).mkdir()
         except OSError as error:
             raise SandboxError(f"local has no folder for the task: {error}") from None
-        self.workdir = str(self.config.workdir or f"{self._folder}/work")
-        self.private = f"{self._folder}/private"
-        await link.start([sys.executable, "-I", "-S", agent.__file__])
+        self.workdir = str(self.config.workdir or f"{folder}/work")
+        self.private = f"{folder}/private"
 
-    def _make_folders(self) -> None:
-        folder = new_folder()
-        self._folder = folder
-        for name in ("work", "home", "tmp"):
-            (folder / name).mkdir()
+    def _launch(self) -> Launch:
+        return fork
 
     def _settings(self) -> dict[str, Any]:
         return {"space": None, "user": None, "rlimits": self._rlimits()}
@@ -65,7 +63,8 @@ class Local(AgentSandbox):
         }
 
     def _clean_up(self) -> None:
-        _end_marked(f"{MARK}={self._mark}".encode())
+        if self._link is not None and not self._link.clean:
+            _end_marked(f"{MARK}={self._mark}".encode())
         if self._folder is not None:
             remove_folder(self._folder)
 

@@ -67,16 +67,25 @@ class Place:
         """Fails where something is left that is not on this side."""
 
 
+def agents(kind: str) -> list[int]:
+    """The pids of all agents that come from this process, the oldest first."""
+    below = psutil.Process().children(recursive=True)
+    lines = {process.pid: " ".join(process.cmdline()) for process in below}
+    if kind == "local":  # forks of one process, which is not one itself
+        nursery = {pid for pid, line in lines.items() if "from agent.nursery" in line}
+        return [p.pid for p in below if p.pid in nursery and p.ppid() in nursery]
+    return [pid for pid, line in lines.items() if "from agent.serving" in line]
+
+
 @dataclass
 class LocalPlace(Place):
-    """local and bubblewrap: their agent is a child of ours."""
+    """local and bubblewrap: their agents come from us."""
 
     kind: str
 
     def break_off(self, sandbox: Sandbox) -> None:
-        for child in psutil.Process().children():
-            if "agent.py" in " ".join(child.cmdline()):
-                os.kill(child.pid, signal.SIGKILL)
+        for pid in agents(self.kind):
+            os.kill(pid, signal.SIGKILL)
 
 
 @dataclass

@@ -104,7 +104,7 @@ def test_secrets_of_the_host_are_nowhere(monkeypatch: pytest.MonkeyPatch) -> Non
         "touch /dev/x",
         "touch /root/x",
         "touch /opt/rl-cli/x",
-        "echo >>/opt/rl-cli/agent.py",
+        "echo >>/opt/rl-cli/agent/serving.py",
         "echo >>/etc/passwd",
         "echo x >/proc/sys/kernel/hostname",
         "echo x >/proc/sysrq-trigger",

@@ -20,6 +20,7 @@ import pytest
 
 from tests.components import leave_out
 from tests.tools.sandboxes.leftovers import comes_to_run, nothing_left, rare_sleep, still_running
+from tests.tools.sandboxes.places import agents
 from tools.sandboxes.agent_sandbox import AgentSandbox
 from tools.sandboxes.base import CommandResult, SandboxConfig, SandboxError, SandboxGone
 from tools.sandboxes.kinds import make, usable
@@ -390,9 +391,7 @@ def test_the_agent_killed_is_said_once_and_later_calls_fail_at_once(kind: str) -
     async def test(made: AgentSandbox) -> None:
         running = asyncio.create_task(made.run(f"touch begun; setsid {sleep} & {sleep}", 600))
         await made.run("until [ -e begun ]; do sleep 0.01; done", DEADLINE)
-        below = [p.as_dict(["pid", "cmdline"]) for p in psutil.Process().children(True)]
-        agents = [p["pid"] for p in below if p["cmdline"] and "agent.py" in p["cmdline"][-1]]
-        os.kill(agents[-1], signal.SIGKILL)
+        os.kill(agents(kind)[-1], signal.SIGKILL)
         with pytest.raises(SandboxGone, match=f"the {kind} sandbox is gone"):
             await asyncio.wait_for(running, 10)
         assert not await made.alive()

@@ -1,0 +1,50 @@
+"""What the host and an agent say to each other, one packet each.
+
+A packet is a head, and a body after it: what `marshal` writes, since both ends are the same Python. A body that
+is too long for a packet is in a file, the first of the descriptors that come along.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+HEAD = struct.Struct("=Bqq")
+"""What the message is, which command it is about, a number."""
+HELLO, READY, FAILED, ENDED, CLEAN = range(5)
+"""To the host: HELLO with a descriptor of a process that the host has not started itself, FAILED with why, CLEAN
+last of all, where nothing is left of the task."""
+SETUP, RUN, END, DROP = range(10, 14)
+"""From the host: SETUP with body and groups, RUN with body, stdin, stdout and stderr, DROP with pipes."""
+LONGEST_MESSAGE = 16384
+MOST_DESCRIPTORS = 4
+
+
+def packet(what: int, id: int, body: dict[str, Any] | None = None) -> tuple[bytes, list[int]]:
+    """A packet, and the descriptors that go before all others with it, for the caller to close."""
+    head = HEAD.pack(what, id, 0)
+    if body is None:
+        return head, []
+    content = marshal.dumps(body)
+    if len(head) + len(content) <= LONGEST_MESSAGE:
+        return head + content, []
+    descriptor = os.memfd_create("body")
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(content)
+    return head, [descriptor]
+
+
+def body_of(data: bytes, descriptors: list[int]) -> dict[str, Any]:
+    """The body of a packet; takes its file, if it has one, from the descriptors."""
+    content = data[HEAD.size :]
+    if not content:
+        with open(descriptors.pop(0), "rb") as file:
+            file.seek(0)
+            content = file.read()
+    body: dict[str, Any] = marshal.loads(content)
+    return body
