@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ class ProcessIdentity:
 
     @classmethod
     def current(cls) -> ProcessIdentity:
-        return cls.of(os.getpid())
+        return _identity_of_own(os.getpid())
 
     @classmethod
     def of(cls, pid: int) -> ProcessIdentity:
@@ -270,6 +271,12 @@ def _stat_fields(pid: int) -> list[str] | None:
     except OSError:
         return None
     return text[text.rfind(")") + 2 :].split()  # the name before it may hold spaces and brackets
+
+
+@lru_cache(maxsize=1)
+def _identity_of_own(pid: int) -> ProcessIdentity:
+    """This process's, which a fork of it does not share."""
+    return ProcessIdentity.of(pid)
 
 
 def _started(pid: int) -> float | None:
