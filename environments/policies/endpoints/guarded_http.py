@@ -14,6 +14,7 @@ from typing import Any
 import httpx2
 
 from environments.policies.base import PolicyError
+from environments.policies.endpoints.connections import SmallPools
 from environments.policies.endpoints.endpoint import Endpoint
 from environments.policies.endpoints.errors import CutStream, Refusal
 from rl_cli.core.cuts import head
@@ -35,9 +36,13 @@ def guarded_client(make: type[httpx2.AsyncClient], endpoint: Endpoint, timeout: 
     It asks for answers that are not compressed, refuses to be sent elsewhere, and bounds the bytes of a body
     as they are after decompression.
     """
+    direct: dict[str, Any] = {}
+    if endpoint.is_loopback:
+        encrypted = (endpoint.base_url or "").startswith("https:")
+        direct = {"trust_env": False, "transport": SmallPools(encrypted)}
     return make(
+        **direct,
         timeout=timeout,
-        trust_env=not endpoint.is_loopback,
         follow_redirects=False,
         headers={"accept-encoding": "identity"},
         event_hooks={"response": [partial(_guard, who=endpoint.provider)]},
