@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -137,6 +138,7 @@ class _Start:
             try:
                 async with self._workers:
                     self._workers.listen(progress)
+                    gc.freeze()  # what is loaded by now stays, and the collector need not look at it each time
                     leasing = Leasing(config, ledger, self._workers, progress, stopping, self._evaluations)
                     ending = await leasing.run(wanted)
             finally:

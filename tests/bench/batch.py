@@ -2,11 +2,13 @@
 
 Beside it runs a bare loop: the OpenAI SDK and `sh -c`, nothing else. Both ask the same server, which takes
 50 ms for an answer: a call of the terminal, then the end. Runs take turns; figures are medians of ratios.
+For bubblewrap there is a second bare loop, whose `sh -c` runs under `bwrap` with the flags of the sandbox.
 """
 
 from __future__ import annotations
 
 import asyncio
+import compileall
 import json
 import os
 import statistics
@@ -14,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -22,6 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.cli import command
+from tools.sandboxes import bubblewrap
+from tools.sandboxes.base import SandboxConfig
 
 DELAY_SECONDS = 0.05
 ROUNDS = 3
@@ -99,12 +103,13 @@ def ours(input_: Path, items: int, in_flight: int, sandbox: str, home: Path) -> 
     return measured(command(*words), items, RL_CLI_HOME=str(home))
 
 
-def bare(input_: Path, items: int, in_flight: int) -> Run:
+def bare(input_: Path, items: int, in_flight: int, before: Sequence[str] = ()) -> Run:
+    """`before`: What stands before `sh -c` of each command."""
     words = [sys.executable, "-P", "-m", "tests.bench.batch", "bare", "{url}", str(input_)]
-    return measured([*words, str(items), str(in_flight)], items)
+    return measured([*words, str(items), str(in_flight), *before], items)
 
 
-async def bare_loop(url: str, prompts: list[str], in_flight: int) -> None:
+async def bare_loop(url: str, prompts: list[str], in_flight: int, before: list[str]) -> None:
     """What a person would write in an hour."""
     import openai
 
@@ -122,7 +127,7 @@ async def bare_loop(url: str, prompts: list[str], in_flight: int) -> None:
                     return
                 for call in message.tool_calls:
                     shell = await asyncio.create_subprocess_exec(
-                        "sh", "-c", json.loads(call.function.arguments)["command"], stdout=-1, stderr=-1
+                        *before, "sh", "-c", json.loads(call.function.arguments)["command"], stdout=-1, stderr=-1
                     )
                     out, _ = await shell.communicate()
                     messages.append({"role": "tool", "content": out.decode(), "tool_call_id": call.id})
@@ -136,19 +141,25 @@ def write_rows(path: Path, count: int) -> None:
             file.write(json.dumps({"prompt": f"Question {number}: what does echo print?"}) + "\n")
 
 
-def compare(folder: Path, sandbox: str, in_flight: int) -> None:
+def under_bwrap() -> list[str]:
+    """The words with which bubblewrap's own sandboxes are made, without its agent."""
+    return [bubblewrap._program(), *bubblewrap._arguments(SandboxConfig("bubblewrap")), "--"]
+
+
+def compare(folder: Path, sandbox: str, in_flight: int, before: Sequence[str] = ()) -> None:
     items = ITEMS[in_flight]
     input_ = folder / "rows.jsonl"
     write_rows(input_, items)
     pairs = []
     for round_ in range(ROUNDS):
-        home = folder / f"{sandbox.split()[0]}-{in_flight}-{round_}"
-        pairs.append((bare(input_, items, in_flight), ours(input_, items, in_flight, sandbox, home)))
+        home = folder / f"{sandbox.split()[0]}-{in_flight}-{bool(before)}-{round_}"
+        pairs.append((bare(input_, items, in_flight, before), ours(input_, items, in_flight, sandbox, home)))
     rate = statistics.median(b.seconds / o.seconds for b, o in pairs)
     cpu = statistics.median(o.cpu / b.cpu for b, o in pairs)
     each = [1000 * statistics.median(run.cpu / items for run in runs) for runs in zip(*pairs, strict=True)]
+    loop = "a bare loop's with bwrap" if before else "the bare loop's"
     print(
-        f"{sandbox}, {in_flight} in flight: throughput {rate:.2f} of the bare loop's, "
+        f"{sandbox}, {in_flight} in flight: throughput {rate:.2f} of {loop}, "
         f"CPU {cpu:.2f} times its own ({each[1]:.1f} to {each[0]:.1f} ms an item, starts included)"
     )
 
@@ -167,10 +178,14 @@ def start_and_memory(folder: Path) -> None:
 
 
 def main() -> None:
+    for package in ("rl_cli", "tools", "environments", "prompts"):  # as an installation has it
+        compileall.compile_dir(package, quiet=1)
     with tempfile.TemporaryDirectory() as folder:
         for sandbox in (NONE, "local", "bubblewrap"):
             for in_flight in ITEMS:
                 compare(Path(folder), sandbox, in_flight)
+        for in_flight in ITEMS:
+            compare(Path(folder), "bubblewrap", in_flight, under_bwrap())
         start_and_memory(Path(folder))
 
 
@@ -178,6 +193,6 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["bare"]:
         with open(sys.argv[3]) as rows:
             asked = [json.loads(line)["prompt"] for line in islice(rows, int(sys.argv[4]))]
-        asyncio.run(bare_loop(sys.argv[2], asked, int(sys.argv[5])))
+        asyncio.run(bare_loop(sys.argv[2], asked, int(sys.argv[5]), sys.argv[6:]))
     else:
         main()
