@@ -138,7 +138,7 @@ class _Start:
             try:
                 async with self._workers:
                     self._workers.listen(progress)
-                    gc.freeze()  # what is loaded by now stays, and the collector need not look at it each time
+                    gc.freeze()  # what is loaded by now stays: the collector need not look at it
                     leasing = Leasing(config, ledger, self._workers, progress, stopping, self._evaluations)
                     ending = await leasing.run(wanted)
             finally:

@@ -127,7 +127,12 @@ async def bare_loop(url: str, prompts: list[str], in_flight: int, before: list[s
                     return
                 for call in message.tool_calls:
                     shell = await asyncio.create_subprocess_exec(
-                        *before, "sh", "-c", json.loads(call.function.arguments)["command"], stdout=-1, stderr=-1
+                        *before,
+                        "sh",
+                        "-c",
+                        json.loads(call.function.arguments)["command"],
+                        stdout=-1,
+                        stderr=-1,
                     )
                     out, _ = await shell.communicate()
                     messages.append({"role": "tool", "content": out.decode(), "tool_call_id": call.id})

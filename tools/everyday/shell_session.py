@@ -1,7 +1,7 @@
 """What makes single commands a session: the working folder and the exported variables of the one before.
 
-They are kept in files inside the sandbox, one for each command, and a list of those that are whole: a command's
-shell reads the last of them before and adds one after. That takes no program but the shell. Shell
+They are kept in files inside the sandbox, one for each command, beside a list of those that are whole: a
+command's shell reads the last of them first and adds one at its end, without any other program. Shell
 options, functions, aliases and variables that are not exported end with their command, as does whatever a
 command set that was ended at its deadline.
 """

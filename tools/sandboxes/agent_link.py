@@ -42,7 +42,7 @@ class AgentLink:
         self._process: subprocess.Popen[bytes] | None = None
         self._pidfd: int | None = None
         self._starting: asyncio.Task[None] | None = None
-        self._ended = self._loop.create_future()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._exits: dict[int, asyncio.Future[int]] = {}
         self._unsent: deque[tuple[bytes, list[int]]] = deque()
@@ -93,7 +93,8 @@ class AgentLink:
         self._socket = ours
         self._loop.add_reader(ours.fileno(), self._hear)
         if self._process is not None:
-            self._watch(os.pidfd_open(self._process.pid))
+            self._pidfd = os.pidfd_open(self._process.pid)
+            self._loop.add_reader(self._pidfd, self._reap)
         self._send(protocol.SETUP, 0, groups, settings)
         async with asyncio.timeout(START_SECONDS):
             await asyncio.shield(self._ready)
@@ -160,12 +161,10 @@ class AgentLink:
         self.break_off(f"the {self._kind} sandbox was stopped")
         if self._pidfd is not None:
             self._signal(signal.SIGCONT)
-            try:
-                await asyncio.wait_for(asyncio.shield(self._ended), END_SECONDS)
-            except TimeoutError:
+            await asyncio.wait({self._ended}, timeout=END_SECONDS)
+            if not self._ended.done():
                 self._signal(signal.SIGKILL)
                 await self._ended
-        self._hear()  # its last word
         self._hang_up()
 
     def _signal(self, number: int) -> None:
@@ -209,20 +208,22 @@ class AgentLink:
     def _hear(self) -> None:
         while self._socket is not None:
             try:
-                data, descriptors, _, _ = socket.recv_fds(self._socket, protocol.LONGEST_MESSAGE, 1)
+                data, descriptors, _, _ = socket.recv_fds(
+                    self._socket, protocol.LONGEST_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC
+                )
             except BlockingIOError:
                 return
             except OSError:
                 data, descriptors = b"", []
-            if not data:
+            what, id, value = protocol.HEAD.unpack_from(data) if data else (protocol.CLEAN, 0, 0)
+            self._pidfd = descriptors[0] if descriptors else self._pidfd
+            if what == protocol.CLEAN:
+                self.clean = bool(data)
                 self._hang_up()
+                if self._process is None:
+                    self._is_over()
                 self._lost()
                 return
-            what, id, value = protocol.HEAD.unpack_from(data)
-            if what == protocol.CLEAN:
-                self.clean = True
-            elif what == protocol.HELLO and descriptors:
-                self._watch(descriptors[0])
             if self.gone is not None:
                 continue
             if what == protocol.ENDED:
@@ -245,18 +246,20 @@ class AgentLink:
     def _lost(self) -> None:
         self.break_off(f"the {self._kind} sandbox is gone: the process that runs its commands has ended")
 
-    def _watch(self, pidfd: int) -> None:
-        self._pidfd = pidfd
-        self._loop.add_reader(pidfd, self._reap, pidfd)
-
-    def _reap(self, pidfd: int) -> None:
-        self._loop.remove_reader(pidfd)
-        os.close(pidfd)
-        self._pidfd = None
-        if self._process is not None:
-            self._process.wait()  # it has ended
-        self._ended.set_result(None)
+    def _reap(self) -> None:
+        assert self._pidfd is not None
+        assert self._process is not None
+        self._loop.remove_reader(self._pidfd)
+        self._process.wait()  # it has ended
+        self._is_over()
         self._lost()
+
+    def _is_over(self) -> None:
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+            self._pidfd = None
+        if not self._ended.done():
+            self._ended.set_result(None)
 
 
 def _close(descriptors: list[int]) -> None:

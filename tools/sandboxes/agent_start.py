@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -69,8 +70,9 @@ class _Nursery:
 
     def take(self, link: socket.socket) -> bool:
         """Hands a link over; False: there is nobody who would take it."""
-        if self._control is None or self._owner != os.getpid():
+        if self._control is None or self._process is None or self._owner != os.getpid():
             return False
+        self._process.send_signal(signal.SIGCONT)  # a command may have stopped it
         try:
             socket.send_fds(self._control, [b"\0"], [link.fileno()])
         except OSError:  # it has ended, or does not come to take any more of them

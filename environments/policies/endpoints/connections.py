@@ -1,4 +1,8 @@
-"""Connections to a server on this computer, in pools of a few: one that has many looks at each for every request."""
+"""Connections to a server on this computer, in small pools.
+
+A pool of the HTTP library looks at each of its idle connections for every request, which takes as long as the
+request itself where there are many.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +31,7 @@ class SmallPools(httpx2.AsyncBaseTransport):
         number = next((n for n, busy in enumerate(self._busy) if busy < AT_ONCE), len(self._pools))
         if number == len(self._pools):
             limits = httpx2.Limits(max_connections=None, max_keepalive_connections=AT_ONCE)
-            self._pools.append(
-                httpx2.AsyncHTTPTransport(verify=self._verify, trust_env=False, limits=limits)
-            )
+            self._pools.append(httpx2.AsyncHTTPTransport(verify=self._verify, trust_env=False, limits=limits))
             self._busy.append(0)
         self._busy[number] += 1
         try:

@@ -23,8 +23,10 @@ LEAVING_SECONDS = 3.0
 
 
 class Nursery:
-    """Args:
-    control: To the host.
+    """Forks agents, and knows which of its children they are.
+
+    Args:
+        control: To the host.
     """
 
     def __init__(self, control: _socket.socket) -> None:
@@ -103,9 +105,7 @@ def become_agent(link: _socket.socket) -> None:
     try:
         gc.enable()
         os.setsid()
-        agent = Agent(link)
-        agent.introduce()
-        code = 0 if agent.serve() else 1
+        code = 0 if Agent(link, forked=True).serve() else 1
     finally:
         os._exit(code)
 

@@ -1,7 +1,7 @@
 """What the host and an agent say to each other, one packet each.
 
-A packet is a head, and a body after it: what `marshal` writes, since both ends are the same Python. A body that
-is too long for a packet is in a file, the first of the descriptors that come along.
+A packet is a head, then a body: what `marshal` writes, since both ends are the same Python. A body that is
+too long for a packet is in a file, the first of the descriptors that come along.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 HEAD = struct.Struct("=Bqq")
 """What the message is, which command it is about, a number."""
 HELLO, READY, FAILED, ENDED, CLEAN = range(5)
-"""To the host: HELLO with a descriptor of a process that the host has not started itself, FAILED with why, CLEAN
-last of all, where nothing is left of the task."""
+"""To the host: HELLO from what forks agents; READY, or FAILED with why, and a descriptor of a process that
+the host has not started itself; ENDED with an exit code; CLEAN last of all, where nothing is left of the task."""
 SETUP, RUN, END, DROP = range(10, 14)
 """From the host: SETUP with body and groups, RUN with body, stdin, stdout and stderr, DROP with pipes."""
 LONGEST_MESSAGE = 16384

@@ -22,7 +22,6 @@ from .protocol import (
     ENDED,
     FAILED,
     HEAD,
-    HELLO,
     LONGEST_MESSAGE,
     MOST_DESCRIPTORS,
     READY,
@@ -35,6 +34,7 @@ from .trees import below, end_all, started_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 FIRST_MARK, GAP_BYTES = 1 << 62, 4
@@ -81,10 +81,11 @@ class Agent:
 
     Args:
         link: To the host.
+        forked: Whether the host has not started this process itself: it is given a hold on it.
     """
 
-    def __init__(self, link: _socket.socket) -> None:
-        self.link = link
+    def __init__(self, link: _socket.socket, forked: bool = False) -> None:
+        self.link, self.forked = link, forked
         self.commands: dict[int, int] = {}
         """By the pid of their shell."""
         self.marks: dict[int, int] = {}
@@ -99,20 +100,15 @@ class Agent:
         self.poll.register(self.wake, select.POLLIN)
         self.nowhere = -1
 
-    def send(self, what: int, id: int = 0, value: int = 0, text: str = "") -> None:
+    def send(
+        self, what: int, id: int = 0, value: int = 0, text: str = "", passed: Sequence[int] = ()
+    ) -> None:
         packet = HEAD.pack(what, id, value) + text.encode(errors="replace")
+        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("i", each)) for each in passed]
         try:
-            self.link.send(packet[:LONGEST_MESSAGE])
+            self.link.sendmsg([packet[:LONGEST_MESSAGE]], rights)
         except OSError:  # the host has ended: that shows at the next look
             return
-
-    def introduce(self) -> None:
-        """Gives the host, which has not started this process itself, a hold on it."""
-        pidfd = os.pidfd_open(os.getpid())
-        self.link.sendmsg(
-            [HEAD.pack(HELLO, 0, 0)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("i", pidfd))]
-        )
-        os.close(pidfd)
 
     def serve(self) -> bool:
         """Until the host hangs up, then to the end of all that runs.
@@ -148,12 +144,7 @@ class Agent:
             self.groups = [fcntl.fcntl(group, fcntl.F_DUPFD_CLOEXEC, HIGH) for group in descriptors]
             for group in descriptors:
                 os.close(group)
-            try:
-                set_up(settings)
-            except (OSError, ValueError) as error:
-                self.send(FAILED, text=str(error))
-            else:
-                self.send(READY)
+            self.set_up(settings)
         elif what == RUN:
             self.run(id, body_of(data, descriptors), descriptors)
         elif what == END:
@@ -165,6 +156,17 @@ class Agent:
                 else:  # who writes to it finds it broken: we need some for ourselves
                     os.close(descriptor)
         return True
+
+    def set_up(self, settings: dict[str, Any]) -> None:
+        passed = [os.pidfd_open(os.getpid())] if self.forked else []
+        try:
+            set_up(settings)
+        except (OSError, ValueError) as error:
+            self.send(FAILED, text=str(error), passed=passed)
+        else:
+            self.send(READY, passed=passed)
+        for pidfd in passed:
+            os.close(pidfd)
 
     def run(self, id: int, request: dict[str, Any], pipes: list[int]) -> None:
         self.mark -= 1 + int.from_bytes(os.urandom(GAP_BYTES))
@@ -216,7 +218,7 @@ class Agent:
 
 
 def quiet_link() -> _socket.socket:
-    """The socket that this process was given as standard input; its three standard streams lead nowhere then."""
+    """The socket that is this process's standard input; its three standard streams lead nowhere then."""
     link = _socket.socket(fileno=os.dup(0))
     nothing = os.open("/dev/null", os.O_RDWR)
     for place in range(3):
