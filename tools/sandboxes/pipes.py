@@ -10,6 +10,9 @@ import termios
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 READ_AT_ONCE = 256 * 1024
+UNREAD_SECONDS = 0.01
+"""What a command says in its first moments is read with its end where that comes soon, as it mostly does: then
+the event loop is not woken for each pipe."""
 
 
 class PipeReader:
@@ -24,7 +27,7 @@ class PipeReader:
         self._loop = asyncio.get_running_loop()
         self._pipe, self.other_end = os.pipe()
         os.set_blocking(self._pipe, False)
-        self._loop.add_reader(self._pipe, self._read)
+        self._begin = self._loop.call_later(UNREAD_SECONDS, self._loop.add_reader, self._pipe, self._read)
 
     def finish(self) -> int | None:
         """Takes what is in the pipe now, and gives the pipe away if it may still be written to."""
@@ -38,14 +41,18 @@ class PipeReader:
         pipe, self._pipe = self._pipe, -1
         if pipe < 0:
             return None
-        self._loop.remove_reader(pipe)
+        self._stop_reading(pipe)
         return pipe
 
     def close(self) -> None:
         if self._pipe >= 0:
-            self._loop.remove_reader(self._pipe)
+            self._stop_reading(self._pipe)
             os.close(self._pipe)
             self._pipe = -1
+
+    def _stop_reading(self, pipe: int) -> None:
+        self._begin.cancel()
+        self._loop.remove_reader(pipe)
 
     def _read(self) -> int:
         try:

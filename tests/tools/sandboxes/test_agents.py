@@ -95,6 +95,23 @@ asyncio.run(main())
     assert not still_running(sleep)
 
 
+def test_a_program_that_stops_nothing_leaves_nothing() -> None:
+    sleep = rare_sleep()
+    program = f"""
+import asyncio
+from tools.sandboxes.base import SandboxConfig
+from tools.sandboxes.kinds import make
+async def main():
+    made = make(SandboxConfig("local"))
+    await made.start()
+    await made.run("(setsid {sleep} &) ; {sleep} & echo", 60)
+asyncio.run(main())
+"""
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    subprocess.run([sys.executable, "-P", "-c", program], env=environment, check=True)
+    assert not still_running(sleep)
+
+
 def test_a_program_that_ends_waits_for_what_it_has_started() -> None:
     async def main() -> None:
         made = await started()

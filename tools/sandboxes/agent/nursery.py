@@ -11,15 +11,13 @@ import _socket
 import gc
 import os
 import select
-import time
 
 from .kernel import PR_SET_CHILD_SUBREAPER, prctl
 from .protocol import FAILED, HEAD, HELLO
 from .serving import Agent, catch_signals, quiet_link, take, waking_pipe
 from .trees import below, children, end_all, signal_all
 
-LEAVING_SECONDS = 3.0
-"""How long agents may take to end what runs when the program has ended."""
+WAKE_MILLISECONDS = 100
 
 
 class Nursery:
@@ -87,15 +85,12 @@ class Nursery:
         return [*tops, *(pid for top in tops for pid in below(top))]
 
     def leave(self) -> None:
-        """Agents end by themselves, since their links have ended, too, unless a command has stopped one."""
+        """Nobody has tasks any more: what their agents leave behind is ours to end."""
         self.poll.unregister(self.control)
-        signal_all(self.agents, _signal.SIGCONT)
-        until = time.monotonic() + LEAVING_SECONDS
-        while self.agents and time.monotonic() < until:
-            self.poll.poll(100)
-            self.reap()
         signal_all(self.agents, _signal.SIGKILL)
-        self.agents.clear()
+        while self.agents:
+            self.reap()
+            self.poll.poll(WAKE_MILLISECONDS)
         end_all(self.strays)
 
 
