@@ -11,8 +11,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 READ_AT_ONCE = 256 * 1024
 UNREAD_SECONDS = 0.01
-"""What a command says in its first moments is read with its end where that comes soon, as it mostly does: then
-the event loop is not woken for each pipe."""
+"""What a command says in its first moments is read with its end where that comes soon, as it mostly does: the
+event loop is not woken for each pipe then."""
 
 
 class PipeReader:
