@@ -42,15 +42,9 @@ def merge(
     from rl_cli.data.batch.merge import merge as merge_batch
 
     folder = find_batch(name)
-    wanted = {
-        "no_reasoning": require_reasoning,
-        "invented_tool": not keep_invented,
-        "empty_answer": drop_empty,
-        "incomplete": drop_incomplete,
-    }
-    drop = frozenset(mark for mark, dropped in wanted.items() if dropped)
     least = folder.config().min_score if min_score is None else min_score
-    statistics = merge_batch(folder, Filters(drop, least))
+    filters = Filters.chosen(require_reasoning, keep_invented, drop_empty, drop_incomplete, least)
+    statistics = merge_batch(folder, filters)
     if json_:
         print_json(statistics)
     else:

@@ -53,7 +53,7 @@ def _replace(path: StrPath, payload: bytes) -> None:
         except BaseException:
             os.unlink(temporary)
             raise
-        _fsync_folder(folder)
+        sync_folder(folder)
 
 
 def write_json(path: StrPath, value: Any) -> None:
@@ -115,7 +115,7 @@ def append_jsonl(path: StrPath, row: dict[str, Any], fsync: bool = False) -> Non
         finally:
             os.close(descriptor)
         if fsync and size == 0:
-            _fsync_folder(os.path.dirname(os.path.abspath(path)))
+            sync_folder(os.path.dirname(os.path.abspath(path)))
 
 
 def read_jsonl(path: StrPath, start: int = 0) -> Iterator[dict[str, Any]]:
@@ -211,7 +211,8 @@ def _write_all(descriptor: int, payload: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _fsync_folder(folder: str) -> None:
+def sync_folder(folder: str | os.PathLike[str]) -> None:
+    """Has the names in a folder on the disk, where its file system can. Raises OSError."""
     descriptor = os.open(folder or ".", os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -99,20 +99,14 @@ async def data_generate(
     """
     from rl_cli.data.batch.folder import batch_folder
     from rl_cli.data.jobs.job import Job
-    from rl_cli.data.jobs.launch import start_job, stop_work
+    from rl_cli.data.jobs.launch import begin_job
 
     given = {"input": input, "name": name, "model": model, "toolsets": toolsets}
     asked = {**given, "distribution": distribution, "count": count, "settings": settings}
     config = await asyncio.to_thread(_wanted, asked)
     folder = batch_folder(config.name)
     order = config.model_dump(mode="json")
-    starting = asyncio.ensure_future(asyncio.to_thread(start_job, Job(folder, "generate"), order))
-    try:
-        state = await asyncio.shield(starting)
-    except asyncio.CancelledError:  # what a call started, it ends
-        await starting
-        await asyncio.to_thread(stop_work, folder, now=True)
-        raise
+    state = await begin_job(Job(folder, "generate"), order)
     context.state["batch"] = config.name
     return {
         "name": config.name,

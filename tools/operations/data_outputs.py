@@ -60,18 +60,12 @@ async def data_compress(
     """
     from rl_cli.data.jobs.compressing import compression_of
     from rl_cli.data.jobs.job import Job
-    from rl_cli.data.jobs.launch import start_job, stop_work
+    from rl_cli.data.jobs.launch import begin_job
 
     folder = await asyncio.to_thread(find, context, name)
     output = compression_of(folder, max_tokens).output
     order = {"max_tokens": max_tokens, "tokenizer": tokenizer, "summarizer": summarizer}
-    starting = asyncio.ensure_future(asyncio.to_thread(start_job, Job(folder, "compress"), order))
-    try:
-        state = await asyncio.shield(starting)
-    except asyncio.CancelledError:  # what a call started, it ends
-        await starting
-        await asyncio.to_thread(stop_work, folder, now=True)
-        raise
+    state = await begin_job(Job(folder, "compress"), order)
     context.state["batch"] = folder.name
     return {"name": folder.name, "state": state.get("state"), "output": str(output)}
 

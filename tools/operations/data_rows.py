@@ -48,15 +48,9 @@ async def data_merge(
     from rl_cli.data.batch.merge import merge
 
     folder = await asyncio.to_thread(find, context, name)
-    wanted = {
-        "no_reasoning": require_reasoning,
-        "invented_tool": not keep_invented,
-        "empty_answer": drop_empty,
-        "incomplete": drop_incomplete,
-    }
-    drop = frozenset(mark for mark, dropped in wanted.items() if dropped)
     least = folder.config().min_score if min_score is None else min_score
-    found = await asyncio.to_thread(merge, folder, Filters(drop, least))
+    filters = Filters.chosen(require_reasoning, keep_invented, drop_empty, drop_incomplete, least)
+    found = await asyncio.to_thread(merge, folder, filters)
     return {**_compact(found), "file": str(folder.trajectories)}
 
 

@@ -20,6 +20,24 @@ class Filters:
     min_score: float | None = None
     """Discard rows below it, and those without a score."""
 
+    @classmethod
+    def chosen(
+        cls,
+        require_reasoning: bool,
+        keep_invented: bool,
+        drop_empty: bool,
+        drop_incomplete: bool,
+        min_score: float | None,
+    ) -> Filters:
+        """As a person words them."""
+        wanted = {
+            "no_reasoning": require_reasoning,
+            "invented_tool": not keep_invented,
+            "empty_answer": drop_empty,
+            "incomplete": drop_incomplete,
+        }
+        return cls(frozenset(mark for mark, dropped in wanted.items() if dropped), min_score)
+
     def reason(self, row: Row) -> str | None:
         """Why a row is discarded; None: it is kept."""
         for mark in DROPPABLE:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from rl_cli.core.files import explain_os_error
+from rl_cli.core.files import explain_os_error, sync_folder
 from rl_cli.core.json_text import row_json
 from rl_cli.data.batch.entries import Damage, Entry, parse_entry, read_entries
 from rl_cli.data.batch.index import Index
@@ -59,7 +59,7 @@ class Ledger:
             self.repaired = repair(path)
             """What was mended when it was opened, for a person; None: nothing was torn."""
             self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
             self._size = os.fstat(self._descriptor).st_size
             for _, entry in read_entries(path, damage := Damage()):
                 self.index.add(entry)
@@ -200,14 +200,3 @@ def _last_line(descriptor: int, size: int) -> int:
             return start + at + 1
         end = start
     return 0
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:  # some file systems cannot sync a folder
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(descriptor)

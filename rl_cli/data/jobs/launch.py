@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -51,6 +52,17 @@ def start_job(job: Job, order: dict[str, Any]) -> dict[str, Any]:
     if state.get("state") == "failed":
         raise failure_of(state)
     return state
+
+
+async def begin_job(job: Job, order: dict[str, Any]) -> dict[str, Any]:
+    """As `start_job`; where it is cancelled meanwhile, what was started is stopped."""
+    starting = asyncio.ensure_future(asyncio.to_thread(start_job, job, order))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await starting
+        await asyncio.to_thread(stop_work, job.folder, now=True)
+        raise
 
 
 def _start_process(job: Job) -> None:
