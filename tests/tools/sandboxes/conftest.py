@@ -13,6 +13,20 @@ from tests.tools.sandboxes.places import DockerPlace, LocalPlace, Place, SshPlac
 from tools.sandboxes.kinds import usable
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves the soak out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a table, local takes every row, and each other kind the first: in the soak all take the rest."""
+    seen = set[tuple[Path, str, str]]()
+    for item in items:
+        if not isinstance(item, pytest.Function) or "place" not in item.fixturenames:
+            continue
+        kind = item.callspec.params["place"]
+        test = (item.path, item.originalname, kind)
+        if kind != "local" and test in seen:
+            item.add_marker(pytest.mark.soak)
+        seen.add(test)
+
+
 @pytest.fixture(scope="session")
 def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[engines.Sshd]:
     with engines.sshd(tmp_path_factory.mktemp("sshd")) as server:

@@ -37,7 +37,8 @@ PermitRootLogin yes
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 PubkeyAuthentication yes
-SetEnv TMPDIR={folder}/far
+KexAlgorithms curve25519-sha256
+SetEnv TMPDIR={folder}/far HOME={folder}
 """
 
 _CONTAINERS = """\
@@ -154,7 +155,9 @@ class Podman:
     def end(self) -> None:
         self.end_service()
         subprocess.run(
-            ["podman", "rm", "--all", "--force"], env={**os.environ, **self.env}, capture_output=True
+            ["podman", "rm", "--all", "--force", "--time", "0"],
+            env={**os.environ, **self.env},
+            capture_output=True,
         )
         # For minutes, the service keeps a process of its own for each command that was executed.
         for process in psutil.process_iter(["name", "cmdline"]):

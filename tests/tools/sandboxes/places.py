@@ -19,8 +19,9 @@ from tools.sandboxes.kinds import make
 
 LATE = 2.0
 """Seconds past its deadline within which every command is back."""
-DEADLINE = 30.0
+DEADLINE = 120.0
 """Seconds for commands that end by themselves."""
+_WARM: set[str] = set()
 
 
 class Place:
@@ -46,15 +47,22 @@ class Place:
             finally:
                 await made.stop()
 
-        async def once() -> None:  # what a process makes once is there before
+        self.warm_up()
+        with nothing_left():
+            asyncio.run(main())
+            self.see_nothing_left()
+
+    def warm_up(self) -> None:
+        """Lets this process make what it makes once for all sandboxes of the kind."""
+
+        async def once() -> None:
             made = self.make()
             await made.start()
             await made.stop()
 
-        asyncio.run(once())
-        with nothing_left():
-            asyncio.run(main())
-            self.see_nothing_left()
+        if self.kind not in _WARM:
+            asyncio.run(once())
+            _WARM.add(self.kind)
 
     def break_off(self, sandbox: Sandbox) -> None:
         """Takes away what the sandbox depends on."""

@@ -74,7 +74,7 @@ def test_secrets_of_this_side_are_not_on_the_other(ssh: SshPlace, monkeypatch: p
 
 def test_more_commands_than_sshd_takes_wait_for_their_turn(ssh: SshPlace) -> None:
     async def test(made: Sandbox) -> None:
-        results = await asyncio.gather(*(made.run(f"sleep 0.2; echo {n}", 60) for n in range(24)))
+        results = await asyncio.gather(*(made.run(f"sleep 0.2; echo {n}", 600) for n in range(24)))
         assert [result.stdout.text for result in results] == [f"{n}\n" for n in range(24)]
 
     ssh.check(test)
