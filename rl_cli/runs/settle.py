@@ -13,7 +13,7 @@ from rl_cli.runs.progress import Progress, Reader
 from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.state_file import WATCHED, State, StateWriter, attempt_seconds, is_over, read_state
 from rl_cli.runs.strays import with_survivors
-from rl_cli.runs.times import now_text, since
+from rl_cli.runs.times import is_ahead, now_text, since
 
 NEVER_STARTED_SECONDS = 60
 """A run that still is `created` after this long, with nobody holding its lock, was never started."""
@@ -58,10 +58,12 @@ def write_end(
     known = {one.pid: one for one in [*survivors, *end_leftovers(true)]}
     true = {**true, "reason": with_survivors(true["reason"], known.values())}
     figures: State = {}
+    heard: str | None = None
     with suppress(OSError):  # nothing may come before the end is written
-        figures = _late_figures(run, true)
+        progress = _read_again(run, true)
+        figures, heard = progress.figures(), progress.heard
     writer.move(**{**true, **figures})
-    _close_spending(run, writer.state)
+    _close_spending(run, writer.state, heard)
     with suppress(OSError):
         _sweep(run.path)
         mask_logs(run.path / "logs")
@@ -75,10 +77,14 @@ def _report(run: RunDir) -> None:
         write_report(run)
 
 
-def _close_spending(run: RunDir, state: State) -> None:
+def _close_spending(run: RunDir, state: State, heard: str | None) -> None:
+    """Counts to the last sign of life: the supervisor's, or what a trainer that outlived it wrote."""
     from rl_cli.spending.gate import RunSpending
 
-    took = attempt_seconds(state) if state.get("processes") else 0.0
+    took = 0.0
+    if state.get("processes"):
+        alone = since(state.get("started"), heard) if heard and not is_ahead(heard) else None
+        took = max(attempt_seconds(state) or 0.0, alone or 0.0)
     RunSpending(run.home, run.id, state.get("spending")).close(took, lost=state["state"] == "lost")
 
 
@@ -129,9 +135,9 @@ def _supervisor_is_coming(run: RunDir) -> bool:
     return False
 
 
-def _late_figures(run: RunDir, state: State) -> State:
-    """What the trainer wrote after the supervisor had gone."""
+def _read_again(run: RunDir, state: State) -> Progress:
+    """With what the trainer wrote after the supervisor had gone."""
     progress = Progress(state.get("total_steps"))
     for rows, events in Reader(run).batches():
         progress.feed(rows, events)
-    return progress.figures()
+    return progress

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,13 +10,18 @@ import pytest
 
 from rl_cli.cli.run_details import show_run
 from rl_cli.core.errors import Refused
+from rl_cli.core.files import append_jsonl
+from rl_cli.core.settings import Settings, load_settings
 from rl_cli.runs.launch import start_run, stop_run
 from rl_cli.runs.settle import settle
-from rl_cli.runs.store import RunDir, list_runs
+from rl_cli.runs.store import RunDir, create_run, list_runs
+from rl_cli.runs.times import time_text
+from rl_cli.spending.gate import reserve_run
 from rl_cli.spending.ledger import Entry, Ledger
 from rl_cli.spending.rates import Rate
+from rl_cli.spending.units import Amounts
 from tests.runs.kit import end_all, identity, replay_config, steps, until, until_over, until_step, write_play
-from tests.spending.kit import totals
+from tests.spending.kit import dead, totals
 
 DEAR = Rate(gpus=2, gpu_hour=1800.0)
 """A dollar a second."""
@@ -43,6 +49,15 @@ def begin(
     return start_run(config, home, session=session, rate=rate)
 
 
+def reserve(home: Path, rate: Rate, session: str | None = None, **sections: object) -> Amounts:
+    """What is reserved for a run that is about to start."""
+    facts = reserve_run(replay_config(**sections), home, load_settings(), rate, session)
+    with Ledger(home).reading() as books:
+        found = books.get(facts["entry"])
+    assert found
+    return found.amounts
+
+
 def entry(home: Path, run: RunDir) -> Entry:
     with Ledger(home).reading() as books:
         found = books.get(run.state()["spending"]["entry"])
@@ -50,7 +65,9 @@ def entry(home: Path, run: RunDir) -> Entry:
     return found
 
 
-def test_a_run_is_reserved_and_settled_at_what_it_took(runs: Path) -> None:
+def test_a_run_is_reserved_settled_and_shown_at_what_it_took(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = begin(runs, [steps(20, every=0.05)], session="s")
     a_quarter_of_an_hour = pytest.approx(900.0)  # nobody knows yet how long such runs take
     assert entry(runs, run).amounts.dollars == a_quarter_of_an_hour
@@ -60,19 +77,11 @@ def test_a_run_is_reserved_and_settled_at_what_it_took(runs: Path) -> None:
     assert done.amounts.gpu_hours == pytest.approx(done.amounts.dollars / 1800)
     assert (done.run, done.session) == (run.id, "s")
     assert totals(runs).spent.dollars == pytest.approx(done.amounts.dollars, abs=1e-8)
-    again = begin(runs, [steps(20, every=0.05)])  # now it is known how long such runs take
-    assert entry(runs, again).amounts.dollars < 60
-
-
-def test_a_run_shows_what_it_took(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = begin(runs, [steps(20, every=0.05)])
-    until_over(run)
-    done = until(lambda: (found := entry(runs, run)).state == "settled" and found)
-    assert done.amounts.dollars > 0
     show_run(run, as_json=False)
     shown = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line.count("  "))
     assert shown["cost"].strip().startswith("$")
     assert "s of GPU time" in shown["GPU"]
+    assert reserve(runs, DEAR).dollars < 60  # now it is known how long such runs take
 
 
 def test_a_live_run_shows_what_it_took_up_to_now(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,9 +94,8 @@ def test_a_live_run_shows_what_it_took_up_to_now(runs: Path, capsys: pytest.Capt
     assert float(shown["cost"].strip().removeprefix("$")) >= 2
 
 
-@pytest.mark.parametrize("budget", [{"max_dollars": 1.5}, {"max_gpu_hours": 0.001}])
-def test_a_run_is_stopped_when_its_budget_is_used_up(runs: Path, budget: dict) -> None:
-    run = begin(runs, [steps(1000, every=0.05)], budget=budget)
+def test_a_run_is_stopped_when_its_budget_is_used_up(runs: Path) -> None:
+    run = begin(runs, [steps(1000, every=0.05)], budget={"max_gpu_hours": 0.001})
     state = until_over(run, 60)
     assert state["state"] == "stopped"
     assert "the run's budget of" in state["reason"]
@@ -103,7 +111,9 @@ def test_the_settings_bound_every_run(runs: Path, user_settings: Path) -> None:
         "max_gpu_hours": None,
         "max_dollars": 1.5,
     }
-    assert until_over(run, 60)["state"] == "stopped"
+    state = until_over(run, 60)
+    assert state["state"] == "stopped"
+    assert "the run's budget of $1.50" in state["reason"]
 
 
 def test_a_run_that_a_budget_does_not_allow_is_not_made(runs: Path, user_settings: Path) -> None:
@@ -113,21 +123,21 @@ def test_a_run_that_a_budget_does_not_allow_is_not_made(runs: Path, user_setting
     assert refused.value.exit_code == 3
     assert list_runs(runs) == []
     assert totals(runs, "day", Ledger(runs).today()).reserved.dollars == 0
-    begin(runs, [steps(5)], rate=Rate())  # on this computer's CPU it costs nothing
+    reserve(runs, Rate())  # on this computer's CPU it costs nothing
 
 
 def test_an_unknown_price_of_gpus_is_refused_where_dollars_are_bounded(
     runs: Path, user_settings: Path
 ) -> None:
     unknown = Rate(gpus=1)
-    begin(runs, [steps(1)], rate=unknown)
+    reserve(runs, unknown)
     with pytest.raises(Refused, match=r"prices\.gpu_hour"):
-        begin(runs, [steps(1)], rate=unknown, budget={"max_dollars": 5.0})
+        reserve(runs, unknown, budget={"max_dollars": 5.0})
     user_settings.write_text("budgets: {session: {dollars: 5}}\n")
     with pytest.raises(Refused, match="GPU hour is not known"):
-        begin(runs, [steps(1)], rate=unknown, session="s")
+        reserve(runs, unknown, session="s")
     user_settings.write_text("budgets: {session: {dollars: 5}}\nallow_unknown_prices: true\n")
-    begin(runs, [steps(1)], rate=unknown, session="s")
+    reserve(runs, unknown, session="s")
 
 
 def test_a_run_goes_on_only_as_long_as_its_reservation_can_be_extended(
@@ -170,6 +180,21 @@ def test_a_run_of_which_everything_was_killed_is_abandoned_by_name(runs: Path) -
     assert entry(runs, run).state == "abandoned"
     until(lambda: settle(run)["state"] in ("lost", "failed"))
     assert entry(runs, run).state == "abandoned"
+
+
+def test_a_trainer_that_outlived_its_supervisor_is_counted_to_its_last_row(home: Path) -> None:
+    config = replay_config()
+    facts = reserve_run(config, home, Settings(), DEAR)
+    run = create_run(config, home, spending=facts)
+    began, wrote = (time_text(time.time() - seconds) for seconds in (60, 20))
+    gone = dead().to_dict()
+    with run.locked() as writer:
+        writer.move(
+            "starting", None, supervisor=gone, started=began, heartbeat=began, processes={"trainer": gone}
+        )
+    append_jsonl(run.path / "metrics.jsonl", {"time": wrote, "phase": "grpo", "step": 1})
+    assert settle(run)["state"] == "lost"
+    assert entry(home, run).amounts.dollars == pytest.approx(40)
 
 
 def test_a_start_that_comes_to_nothing_gives_its_reservation_back(runs: Path) -> None:
