@@ -75,7 +75,7 @@ LINES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(LINES | st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=4), max_size=8))
 def test_any_lines_give_a_conversation_that_can_be_gone_on_with(rows: list[dict[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

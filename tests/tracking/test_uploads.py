@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +46,13 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WandbSer
         yield running
 
 
-def sync(run: RunDir, *more: str) -> tuple[int, dict[str, object]]:
-    done = rl_cli("runs", "sync", run.id, "--json", *more)
-    return done.code, json.loads(done.out.splitlines()[-1]) if done.out.strip() else {}
-
-
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("QUIET_SECONDS", 4), ("VAIN_SECONDS", 4), ("LOOK_EVERY_SECONDS", 1)):
-        monkeypatch.setattr(f"rl_cli.tracking.sync.{name}", seconds)
+@contextmanager
+def impatient() -> Iterator[None]:
+    """A sync in this process soon gives up."""
+    with pytest.MonkeyPatch.context() as here:
+        for name, seconds in (("QUIET_SECONDS", 4), ("VAIN_SECONDS", 4), ("LOOK_EVERY_SECONDS", 1)):
+            here.setattr(f"rl_cli.tracking.sync.{name}", seconds)
+        yield
 
 
 def files_there(run: RunDir) -> set[str]:
@@ -122,8 +122,7 @@ def test_ops_05_a_metrics_service_that_is_down_harms_nothing_and_is_told(
     assert (tracking_facts(run) or {})["hint"].endswith(f"rl-cli runs sync {run.id}")
     if ill == "hang":
         server.heal()
-        code, synced = sync(run)
-        assert (code, synced["uploaded"], tracking(run)["state"]) == (0, rows, "done")
+        assert (sync_run(run).uploaded, tracking(run)["state"]) == (rows, "done")
         assert sorted(there(server)) == sorted(wanted(run))
 
 
@@ -135,10 +134,9 @@ def test_ops_07_crashed_at_wandb_and_alive_here_are_both_told_and_nothing_is_sto
     until(lambda: tracking(run).get("uploaded"), 60)
     server.plant(Fault("hang", where="file_stream"))  # no sign of life comes through
 
-    def told() -> dict[str, Any]:
-        return json.loads(rl_cli("tools", "call", "rl_check_status", json.dumps({"run_id": run.id})).out)
-
-    status = until(lambda: (found := told())["wandb"].get("remote_state") == "crashed" and found, 60)
+    until(lambda: tracking(run).get("remote_state") == "crashed", 60)
+    told = rl_cli("tools", "call", "rl_check_status", json.dumps({"run_id": run.id}))
+    status = json.loads(told.out)
     (line, *_) = status["wandb"]["disagreements"]
     assert line.startswith("W&B says crashed; here it runs (step ")
     assert status["run"]["state"] == "running"
@@ -153,23 +151,7 @@ def test_ops_07_crashed_at_wandb_and_alive_here_are_both_told_and_nothing_is_sto
     until_over(run, 60)
 
 
-def test_figures_that_are_others_at_wandb_are_told(
-    runs: Path, server: WandbServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("WANDB_API_KEY")
-    run = start(runs, [steps(5, every=0.0)], tracking={"wandb": "live"})
-    until_over(run, 60)
-    until_left_alone(run)
-    monkeypatch.setenv("WANDB_API_KEY", KEY)
-    assert sync_run(run).complete
-    server.only_run().rows[-1]["loss"] = 7.5
-    write_json(run.path / "tracking.json", {**tracking(run), "state": "incomplete"})
-    assert sync_run(run).complete
-    (line,) = disagreements(run)
-    assert line.startswith("W&B says loss 7.5 at step 5; here it is ")
-
-
-def test_a_run_recorded_offline_comes_whole_even_if_its_recorder_was_killed(
+def test_a_run_recorded_offline_comes_whole_even_if_its_recorder_was_killed_and_other_figures_are_told(
     runs: Path, server: WandbServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("WANDB_API_KEY")
@@ -182,12 +164,18 @@ def test_a_run_recorded_offline_comes_whole_even_if_its_recorder_was_killed(
     assert (refused.code, "no W&B key" in refused.err) == (2, True)
     assert f"rl-cli runs sync {run.id}" in tracking_notes(run)[0]
     monkeypatch.setenv("WANDB_API_KEY", KEY)
-    code, synced = sync(run)
-    assert (code, synced["error"], synced["uploaded"]) == (0, None, 60)
+    done = rl_cli("runs", "sync", run.id, "--json")
+    (synced,) = done.rows()
+    assert (done.code, synced["error"], synced["uploaded"]) == (0, None, 60)
     assert set(there(server)) == wanted(run)
     assert server.only_run().state == "finished"
     assert in_words(tracking(run)) == "offline, done: 60 of 60 rows"
     assert rl_cli("runs", "sync").err.startswith("W&B has all")
+    server.only_run().rows[-1]["loss"] = 7.5
+    write_json(run.path / "tracking.json", {**tracking(run), "state": "incomplete"})
+    assert sync_run(run).complete
+    (line,) = disagreements(run)
+    assert line.startswith("W&B says loss 7.5 at step 60; here it is ")
 
 
 def test_ops_12_steps_that_are_made_again_after_a_resume_arrive_as_well(
@@ -209,19 +197,18 @@ def test_ops_12_steps_that_are_made_again_after_a_resume_arrive_as_well(
 
 
 def test_an_upload_that_brings_nothing_says_so_and_ends_and_one_that_is_killed_leaves_nothing(
-    runs: Path, server: WandbServer, monkeypatch: pytest.MonkeyPatch
+    runs: Path, server: WandbServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("WANDB_API_KEY")
     run = start(runs, [steps(20, every=0.0)], tracking={"wandb": "live"})
     until_over(run, 60)
     until_left_alone(run)
     monkeypatch.setenv("WANDB_API_KEY", KEY)
-    impatient(monkeypatch)
     server.plant(Fault("hang", where="file_stream"))
-    lines: list[str] = []
-    synced = sync_run(run, told=lines.append)
-    assert (synced.complete, synced.uploaded) == (False, 0)
-    assert any("0 of 20 rows, nothing new for" in line for line in lines)
+    with impatient(), pytest.raises(WorkFailed, match=r"^W&B lacks 20 of 20 rows"):
+        sync_command([run.id])
+    assert "0 of 20 rows, nothing new for" in capsys.readouterr().err
+    assert (tracking(run)["uploaded"], there(server)) == (0, [])
     child = subprocess.Popen(command("runs", "sync", run.id), stderr=subprocess.DEVNULL)
     until(lambda: stray_processes(run), 60)
     holders = [one for process in stray_processes(run) for one in psutil.Process(process.pid).children()]
@@ -230,9 +217,9 @@ def test_an_upload_that_brings_nothing_says_so_and_ends_and_one_that_is_killed_l
     child.wait()
     until(lambda: not stray_processes(run) and not any(one.is_running() for one in holders), 20)
     server.heal()
-    code, told = sync(run)
-    assert (code, told["uploaded"]) == (0, 20)
-    assert run.summary()["wandb_url"] == told["url"]
+    synced = sync_run(run)
+    assert (synced.complete, synced.uploaded) == (True, 20)
+    assert run.summary()["wandb_url"] == synced.url
     assert "sent later: all 20 rows are there" in (run.path / "events.jsonl").read_text()
 
 
@@ -262,20 +249,18 @@ def recorded_with_nothing_there(runs: Path, server: WandbServer) -> RunDir:
     ("recorded", "lacks", "shown"),
     [
         (recorded_with_all_rows_there, "4 files", "20 of 20 rows, without config.yaml"),
-        (recorded_with_nothing_there, "20 of 20 rows", "0 of 20 rows"),
+        pytest.param(recorded_with_nothing_there, "20 of 20 rows", "0 of 20 rows", marks=pytest.mark.soak),
     ],
 )
 def test_a_sync_says_in_one_line_what_did_not_arrive_and_ends(
     runs: Path,
     server: WandbServer,
-    monkeypatch: pytest.MonkeyPatch,
     recorded: Callable[[Path, WandbServer], RunDir],
     lacks: str,
     shown: str,
 ) -> None:
     run = recorded(runs, server)
-    impatient(monkeypatch)
-    with pytest.raises(WorkFailed, match=f"^W&B lacks {lacks}") as told:
+    with impatient(), pytest.raises(WorkFailed, match=f"^W&B lacks {lacks}") as told:
         sync_command([run.id])
     assert run.id in told.value.message
     assert told.value.exit_code == 1
@@ -287,8 +272,8 @@ def test_a_sync_says_in_one_line_what_did_not_arrive_and_ends(
     assert run.id in [one.id for one in need_sync(str(runs))[0]]
 
     server.heal()
-    code, synced = sync(run)
-    assert (code, synced["uploaded"], synced["files_lacking"]) == (0, 20, [])
+    synced = sync_run(run)
+    assert (synced.complete, synced.uploaded, list(synced.files_lacking)) == (True, 20, [])
     assert files_there(run) == set(FILES) <= set(server.only_run().files)
     assert sorted(there(server)) == sorted(wanted(run))  # each once
     assert tracking(run)["state"] == "done"
@@ -423,8 +408,8 @@ def test_a_wrong_key_is_told_as_such(
     run.request_stop("test", "enough")
     until_over(run, 60)
     until_left_alone(run)
-    code, synced = sync(run)
-    assert (code, synced["complete"], synced["uploaded"]) == (1, False, 0)
+    synced = sync_run(run)
+    assert (synced.complete, synced.uploaded) == (False, 0)
 
 
 def test_clean_finds_an_upload_that_was_left(home: Path) -> None:

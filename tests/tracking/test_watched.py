@@ -20,7 +20,6 @@ from rl_cli.runs.run_dir import RunDir
 from rl_cli.runs.store import find_run, list_runs
 from rl_cli.runs.tracking_file import disagreements
 from rl_cli.runs.watched import wandb_path
-from rl_cli.tracking.ask import Asker
 from rl_cli.tracking.errors import WandbError
 from rl_cli.tracking.watcher import refresh, watched, watching
 from tests.runs.kit import until
@@ -129,7 +128,7 @@ def test_ops_09_an_empty_history_with_a_full_summary_is_flagged(server: WandbSer
     assert run.state()["step"] == 5200
 
 
-def test_ops_10_the_best_step_is_the_same_every_time(server: WandbServer, home: Path) -> None:
+def test_ops_10_the_best_step_is_the_same_every_time(server: WandbServer, home: Path, kept: Kept) -> None:
     """The full size, 100,000 steps, is in tests/soak."""
     steps = curve(1200)
     steps[777]["train/reward"] = 9.0
@@ -138,8 +137,7 @@ def test_ops_10_the_best_step_is_the_same_every_time(server: WandbServer, home: 
     refresh(run)
     assert best_of(run) == (777, 9.0)
     question = {"path": "team/rl/abc123", "keys": ["train/reward"]}
-    with Asker() as asker:
-        answers = [asker.ask("history", question, 60) for _ in range(3)]
+    answers = [kept.ask("history", question, 60) for _ in range(3)]
     assert [(one["exact"], one["metrics"]["train/reward"]["max"]) for one in answers] == [
         (True, [777, 9.0])
     ] * 3
