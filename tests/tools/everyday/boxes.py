@@ -15,8 +15,8 @@ from tools.everyday.task_sandbox import TaskSandbox
 from tools.sandboxes import kinds
 from tools.sandboxes.base import SandboxConfig
 
-KINDS = ("local", "bubblewrap")
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", ["local", pytest.param("bubblewrap", marks=pytest.mark.soak)])
+"""That the tools do the same in all four is shown by test_every_kind."""
 
 
 class Tools:
