@@ -26,7 +26,8 @@ from tools.sandboxes.wrapper import COMMAND_VARIABLE, WRAPPER_VARIABLE, wrapped
 
 KILL_WAIT = 1.5
 """Seconds past its deadline in which a command's processes are ended before its result is returned."""
-PROBE_SECONDS = 5.0
+PROBE_SECONDS = 20.0
+"""After which one that says nothing is lost: a busy machine takes its time."""
 CLEANUP_SECONDS = 20.0
 SIGKILL_CODE = 137
 

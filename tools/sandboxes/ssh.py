@@ -37,12 +37,12 @@ d=$(mktemp -d "${{TMPDIR:-/tmp}}/rl-cli-task-XXXXXXXX") || exit
 mkdir "$d/work" "$d/private" "$d/home" "$d/tmp" || exit
 echo "$$ $d"
 cat >/dev/null
-mv "$d" "$d.over" && d=$d.over
+mv "$d" "$d.over"
 ( {kill} )
-case $d in /*/rl-cli-task-*) chmod -R u+rwx "$d" 2>/dev/null; rm -rf -- "$d";; esac
+case $d in /*/rl-cli-task-*) chmod -R u+rwx "$d" "$d.over" 2>/dev/null; rm -rf -- "$d" "$d.over";; esac
 """
-# What comes when the task is over does nothing; what came before has a mark. A folder that is missing while
-# the guard is there was removed by a command.
+# What comes when the task is over does nothing; what came before has a mark, and may have made $d once more.
+# A folder that is missing while the guard is there was removed by a command.
 _SHELL = """\
 {mark}[ -d {folder} ] || {{ kill -0 {guard} 2>/dev/null && [ ! -d {folder}.over ]; }} || exit 1; {script}"""
 

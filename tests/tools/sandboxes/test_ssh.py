@@ -139,6 +139,13 @@ def test_a_command_that_removes_its_own_folders_only_fails_itself(ssh: SshPlace)
     ssh.check(test)
 
 
+def test_a_folder_that_is_made_again_while_the_task_is_ended_goes_too(ssh: SshPlace) -> None:
+    async def test(made: Sandbox) -> None:
+        await made.run('(while :; do mkdir -p "${TMPDIR%/*}/work"; done) & :', DEADLINE)
+
+    ssh.check(test)
+
+
 def test_a_start_that_is_cancelled_leaves_nothing_on_either_side(ssh: SshPlace) -> None:
     async def cancelled(seconds: float) -> None:
         made = ssh.make()
