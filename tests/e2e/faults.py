@@ -21,7 +21,7 @@ import pytest
 
 from rl_cli.core.errors import RlCliError
 from rl_cli.core.files import write_atomic
-from rl_cli.core.processes import TREE, ProcessIdentity, python_module
+from rl_cli.core.processes import ProcessIdentity, python_module
 from rl_cli.runs.launch import attach_run, stop_run
 from rl_cli.runs.resuming.resume import resume_run
 from rl_cli.runs.settle import settle
@@ -29,6 +29,7 @@ from rl_cli.runs.state_file import is_over
 from rl_cli.runs.store import RunDir, list_runs
 from rl_cli.runs.supervision import children
 from rl_cli.runs.times import seconds_of
+from tests.processes import all_pids, environment_of, is_zombie, marks_of, parent_of, words_of
 from tests.runs.kit import identity, until, until_over, until_state
 
 BYSTANDER = "import time; time.sleep(600)"
@@ -42,23 +43,16 @@ def left_of(home: Path, argument: str | None = None) -> list[str]:
         argument: What has it in its command line belongs to them too, whatever became of its environment.
     """
     found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):
-            if process.status() == psutil.STATUS_ZOMBIE:
-                if os.getsid(process.pid) in _sessions_of(home) and process.ppid() not in (1, os.getpid()):
-                    found.append(f"{process.pid} (zombie)")
-                continue
-            words = process.cmdline()
-            if argument in words or _carries_a_mark_of(home, process):
-                found.append(f"{process.pid} {' '.join(words)}")
+    ours, sessions = f"RL_CLI_HOME={home}", _sessions_of(home)
+    for pid in all_pids():
+        environment = environment_of(pid)
+        if environment in ([], [""]) and is_zombie(pid):
+            with suppress(OSError):
+                if os.getsid(pid) in sessions and parent_of(pid) not in (1, os.getpid()):
+                    found.append(f"{pid} (zombie)")
+        elif (ours in environment and marks_of(environment)) or (argument and argument in words_of(pid)):
+            found.append(f"{pid} {' '.join(words_of(pid))}")
     return found
-
-
-def _carries_a_mark_of(home: Path, process: psutil.Process) -> bool:
-    with suppress(psutil.AccessDenied):
-        environment = process.environ()
-        return bool(environment.get(TREE)) and environment.get("RL_CLI_HOME") == str(home)
-    return False
 
 
 def _sessions_of(home: Path) -> set[int]:
@@ -81,11 +75,7 @@ def bystander() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def bystander_pid() -> int:
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):  # processes of others come, go and become zombies meanwhile
-            if BYSTANDER in process.cmdline():
-                return process.pid
-    raise AssertionError("there is no bystander")
+    return next(pid for pid in all_pids() if BYSTANDER in words_of(pid))
 
 
 def is_deaf(run: RunDir) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from rl_cli.core.processes import TREE, kill_tree, python_module
+from rl_cli.core.processes import kill_tree, python_module
 from rl_cli.runs.backends import files_of, prepare
 from rl_cli.runs.launch import start_run, stop_run
 from rl_cli.runs.outcome import sentence
@@ -25,6 +25,7 @@ from rl_cli.runs.state_file import is_over
 from rl_cli.runs.store import RunDir, create_run, find_run
 from tests.components import mounts
 from tests.e2e.cli import command, rl_cli
+from tests.processes import with_mark
 from tests.runs.kit import (
     end_all,
     identity,
@@ -48,22 +49,10 @@ def runs(home: Path) -> Iterator[Path]:
     end_all(home)
 
 
-def processes_of(mark: str) -> list[int]:
-    """Whatever still carries the mark of a process tree."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if mark in process.environ().get(TREE, "") and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process.pid)
-        except psutil.Error:
-            pass
-    return found
-
-
 def until_nothing_is_left(run: RunDir) -> None:
     mark = identity(run, "supervisor").mark
     assert mark
-    until(lambda: processes_of(mark) == [])
+    until(lambda: with_mark(mark) == [])
 
 
 # How runs end by themselves: all are started at once, and none disturbs another.
@@ -194,7 +183,7 @@ def test_a_run_that_lost_everybody_is_lost_and_watch_fails(runs: Path) -> None:
     watched = rl_cli("runs", "watch", "latest")
     assert watched.code == 1
     assert run.summary()["state"] == "lost"
-    assert processes_of(left) == []
+    assert with_mark(left) == []
 
 
 # Stopping.
@@ -260,7 +249,7 @@ def test_stop_before_the_supervisor_is_up(runs: Path) -> None:
 def test_a_trainer_that_heeds_nothing_is_ended_with_its_tree(runs: Path) -> None:
     run = start(runs, [steps(2), {"child": 600}, {"stall": "deaf"}], {"stop_grace_seconds": 0.3})
     until(lambda: "trainer" in run.state()["processes"])
-    until(lambda: len(processes_of(identity(run, "trainer").mark)) == 2)
+    until(lambda: len(with_mark(identity(run, "trainer").mark)) == 2)
     state = stop_run(run, "user", "enough")
     assert state["state"] == "stopped"
     assert "did not end by itself" in state["reason"]
