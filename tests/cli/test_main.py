@@ -11,7 +11,7 @@ import pytest
 
 from rl_cli.cli.main import COMMANDS, resolve
 from rl_cli.core.errors import BadUsage
-from tests.e2e.cli import command, rl_cli
+from tests.e2e.cli import command, installed
 
 
 def one_line(error: str) -> str:
@@ -24,7 +24,7 @@ def one_line(error: str) -> str:
 
 def test_help_lists_every_command_with_its_line() -> None:
     for words in ([], ["--help"], ["-h"]):
-        outcome = rl_cli(*words)
+        outcome = installed(*words)
         assert (outcome.code, outcome.err) == (0, "")
         for name, (_, line) in COMMANDS.items():
             assert f"{name} " in outcome.out
@@ -33,13 +33,13 @@ def test_help_lists_every_command_with_its_line() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(name: str) -> None:
-    outcome = rl_cli(name, "--help")
+    outcome = installed(name, "--help")
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.startswith(f"Usage: rl-cli {name} ")
 
 
 def test_version() -> None:
-    assert rl_cli("--version").out.startswith("rl-cli 0.")
+    assert installed("--version").out.startswith("rl-cli 0.")
 
 
 @pytest.mark.parametrize(
@@ -97,20 +97,20 @@ def test_a_single_ascii_word_that_is_no_command_is_an_error(argv: list[str], wor
     ],
 )
 def test_bad_usage_is_one_line_and_exit_code_2(argv: list[str], words: str) -> None:
-    outcome = rl_cli(*argv)
+    outcome = installed(*argv)
     assert (outcome.code, outcome.out) == (2, "")
     assert words in one_line(outcome.err)
 
 
 def test_a_group_without_its_command_shows_its_help() -> None:
-    outcome = rl_cli("tools")
+    outcome = installed("tools")
     assert (outcome.code, outcome.out) == (2, "")
     assert "show" in outcome.err
 
 
 def test_debug_shows_the_traceback_and_the_same_line() -> None:
-    plain = rl_cli("tools", "show", "calc")
-    debug = rl_cli("tools", "--debug", "show", "calc")
+    plain = installed("tools", "show", "calc")
+    debug = installed("tools", "--debug", "show", "calc")
     assert (plain.code, debug.code) == (2, 2)
     assert "Traceback" in debug.err
     assert debug.err.endswith(plain.err)
@@ -205,7 +205,7 @@ def test_a_foreign_package_of_the_same_name_is_named(tmp_path: Path) -> None:
 
 
 def test_text_that_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
-    outcome = rl_cli("tools", "show", "é", PYTHONIOENCODING="ascii")
+    outcome = installed("tools", "show", "é", PYTHONIOENCODING="ascii")
     assert outcome.code == 2
     assert "\\xe9" in one_line(outcome.err)
     raw = subprocess.run(

@@ -1,14 +1,19 @@
-"""Runs the installed command as a person would."""
+"""Runs the command as a person would."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tests.e2e.fork_server import Forker
 
 
 @dataclass
@@ -26,8 +31,8 @@ def command(*words: str) -> list[str]:
     return [str(Path(sys.executable).parent / "rl-cli"), *words]
 
 
-def rl_cli(*words: str, cwd: Path | None = None, timeout: float = 600, **environment: str) -> Outcome:
-    """The command's exit code and output; no terminal, no standard input."""
+def installed(*words: str, cwd: Path | None = None, timeout: float = 600, **environment: str) -> Outcome:
+    """The installed command's exit code and output; no terminal, no standard input."""
     done = subprocess.run(
         command(*words),
         capture_output=True,
@@ -38,3 +43,38 @@ def rl_cli(*words: str, cwd: Path | None = None, timeout: float = 600, **environ
         env=os.environ | environment,
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def rl_cli(*words: str, cwd: Path | None = None, timeout: float = 600, **environment: str) -> Outcome:
+    """As `installed`, in a process that has loaded its modules already: a tenth of the time.
+
+    What decides how Python starts is an installed command's to show.
+    """
+    if any(name.startswith(("PYTHON", "LC_", "LANG")) for name in environment):
+        return installed(*words, cwd=cwd, timeout=timeout, **environment)
+    (out, out_end), (err, err_end) = os.pipe(), os.pipe()
+    with (
+        open(os.devnull, "rb") as nothing,
+        os.fdopen(out, encoding="utf-8") as told,
+        os.fdopen(err, encoding="utf-8") as said,
+    ):
+        streams = [nothing.fileno(), out_end, err_end]
+        here = str(cwd or Path.cwd())
+        with _forker().call(list(words), dict(os.environ | environment), here, streams) as connection:
+            os.close(out_end)
+            os.close(err_end)
+            with connection.makefile("r") as news, ThreadPoolExecutor(2) as pool:
+                pid = int(news.readline())
+                texts = [pool.submit(told.read), pool.submit(said.read)]
+                connection.settimeout(timeout)
+                try:
+                    code = int(news.readline())
+                except TimeoutError:
+                    os.kill(pid, signal.SIGKILL)
+                    raise
+                return Outcome(code, texts[0].result(60), texts[1].result(60))
+
+
+@cache
+def _forker() -> Forker:
+    return Forker()

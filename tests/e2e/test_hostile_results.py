@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cli import Outcome, rl_cli
+from tests.e2e.cli import Outcome, installed
 from tests.wire.server import Answer, Call, Reply, Request, WireServer
 
 KEY = "sk-test-PLANTED0123456789abcdef"
@@ -66,7 +66,7 @@ def trap(tmp_path: Path) -> Path:
 def ask(folder: Path, *options: str) -> tuple[Outcome, WireServer]:
     with WireServer(obeys, strict=False) as server:
         url = ("--base-url", server.openai_url, "--model", "openai/obedient")
-        told = rl_cli(
+        told = installed(
             *("ask", "what can be trained here?", *url, *options),
             cwd=folder,
             OPENAI_API_KEY=KEY,
@@ -88,7 +88,7 @@ def test_a_model_that_obeys_tool_results_gets_nowhere(trap: Path, home: Path, op
         assert secret not in sent, "the model was shown a key"
         written = [p for p in [*home.rglob("*"), *trap.rglob("*")] if p.is_file()]
         assert not [p for p in written if secret.encode() in p.read_bytes()]
-    listed = rl_cli("config", "show", "--json", cwd=trap)
+    listed = installed("config", "show", "--json", cwd=trap)
     assert json.loads(listed.out)["approvals"] in ([], None)
 
 
@@ -128,7 +128,7 @@ def test_a_persons_own_file_is_not_run_without_a_yes(tmp_path: Path, home: Path)
     for options, code, ran in (((), 3, False), (("--yes",), 0, True)):
         with WireServer([Reply(calls=calls), Reply("Done.")]) as server:
             url = ("--base-url", server.openai_url, "--model", "openai/m")
-            told = rl_cli("ask", "what is in my environment?", *url, *options, cwd=tmp_path)
+            told = installed("ask", "what is in my environment?", *url, *options, cwd=tmp_path)
         assert (told.code, mark.exists()) == (code, ran), told.out + told.err
 
 
@@ -137,7 +137,7 @@ def test_a_forged_session_cannot_name_a_folder_whose_files_run(tmp_path: Path, h
         [Reply(calls=[Call("rl_select_environment", {"name": "gsm8k-mini"})]), Reply("ok")]
     ) as server:
         url = ("--base-url", server.openai_url, "--model", "openai/m")
-        assert rl_cli("ask", "choose it", *url, cwd=tmp_path).code == 0
+        assert installed("ask", "choose it", *url, cwd=tmp_path).code == 0
     [session] = (home / "sessions").glob("*.jsonl")
     evil, mark = tmp_path / "evil", tmp_path / "ran"
     put_own(evil, mark)
@@ -150,6 +150,6 @@ def test_a_forged_session_cannot_name_a_folder_whose_files_run(tmp_path: Path, h
     edit = Call("rl_edit_config", {"changes": {"seed": 3}})
     with WireServer([Reply(calls=[edit]), Reply("Done.")]) as server:
         url = ("--base-url", server.openai_url, "--model", "openai/m")
-        told = rl_cli("ask", "set the seed", "--session", "latest", *url, cwd=tmp_path)
+        told = installed("ask", "set the seed", "--session", "latest", *url, cwd=tmp_path)
     assert told.code == 3, told.out + told.err
     assert not mark.exists()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cli import rl_cli
+from tests.e2e.cli import installed
 from tests.readme_map import END, ROOT, START, render
 
 README = (ROOT / "README.md").read_text("utf-8")
@@ -50,12 +50,12 @@ def test_the_tour_prints_what_the_readme_shows(home: Path):
     seen = commands()
     assert seen[0][0] == 'rl-cli "train a GSM8K model" --yes'
     for command, shown in seen:
-        told = rl_cli(*shlex.split(command)[1:], cwd=home.parent)
+        told = installed(*shlex.split(command)[1:], cwd=home.parent)
         printed = told.out + told.err
         assert as_pattern(shown).search(printed), f"$ {command}\nshown:\n{shown}\nprinted:\n{printed}"
         if command == seen[0][0]:
             assert told.code == 0
-    [trained] = [row for row in rl_cli("runs", "list", "--json").rows() if row["backend"] == "trl"]
+    [trained] = [row for row in installed("runs", "list", "--json").rows() if row["backend"] == "trl"]
     evaluation = trained["eval"]
     assert evaluation["n"] >= TEST_PROBLEMS
     assert evaluation["final"] - evaluation["initial"] >= GAIN

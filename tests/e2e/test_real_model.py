@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from tests.components import leave_out
-from tests.e2e.cli import command, rl_cli
+from tests.e2e.cli import command, installed
 
 pytestmark = [pytest.mark.soak, pytest.mark.train]
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -86,11 +86,11 @@ def test_a_streamed_conversation_with_a_real_model(folder: Path, base_url: str) 
     end = events[-1]
     assert end["kind"] == "end"
     assert end["dollars"] == 0
-    again = rl_cli("ask", "--session", end["session"], "Thank you. Say goodbye.", *endpoint)
+    again = installed("ask", "--session", end["session"], "Thank you. Say goodbye.", *endpoint)
     assert again.code in (0, 1), again.err
     second = again.rows()[-1]
     assert second["usage"]["input_tokens"] > end["usage"]["input_tokens"], "the first turn was not sent along"
-    shown = rl_cli("sessions", "show", end["session"])
+    shown = installed("sessions", "show", end["session"])
     assert "Who are you?" in shown.out
     assert "Say goodbye" in shown.out
 

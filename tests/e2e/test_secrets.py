@@ -14,7 +14,7 @@ import yaml
 from rl_cli.core.redaction import MASK, redact_text
 from rl_cli.core.secret_values import base64_forms, forms
 from rl_cli.runs.store import RunDir, find_run
-from tests.e2e.cli import Outcome, rl_cli
+from tests.e2e.cli import Outcome, installed
 from tests.runs.kit import end_all, identity, steps, until, until_over
 
 KEY = "sk-test-AAAABBBBCCCCDDDD"
@@ -134,22 +134,22 @@ def over(run: RunDir) -> RunDir:
 def test_sec_01_a_whole_conversation_and_its_run_keep_no_secret(home: Path, folder: Path) -> None:
     request = f"train leaky with {KEY}, {TOKEN} and {FOREIGN}"
     model = f"scripted/{folder / 'script.yaml'}"
-    asked = rl_cli("ask", request, "--model", model, "--yes", "--json", cwd=folder)
+    asked = installed("ask", request, "--model", model, "--yes", "--json", cwd=folder)
     kinds = [row["kind"] for row in asked.rows()]
     assert MASK in asked.out, asked.err
     assert kinds
     run = over(find_run(home, "latest"))
     assert run.state()["state"] == "failed"
-    shown = rl_cli("runs", "show", "latest")
-    as_json = rl_cli("runs", "show", "latest", "--json")
-    logs = rl_cli("runs", "logs", "latest")
-    report = rl_cli("runs", "report", "latest")
-    supervisor = rl_cli("runs", "logs", "latest", "--process", "supervisor")
+    shown = installed("runs", "show", "latest")
+    as_json = installed("runs", "show", "latest", "--json")
+    logs = installed("runs", "logs", "latest")
+    report = installed("runs", "report", "latest")
+    supervisor = installed("runs", "logs", "latest", "--process", "supervisor")
     assert f"connecting with {MASK} and {MASK}" in logs.out
     assert f"401 for {MASK} of {MASK}" in as_json.rows()[0]["reason"]
     assert [sample["reward"] for sample in run.samples()] == [0.5]
     assert run.config().environment.name == "leaky"
-    text = rl_cli("ask", request, "--model", model, "--yes", cwd=folder)
+    text = installed("ask", request, "--model", model, "--yes", cwd=folder)
     over(find_run(home, "latest"))
     sessions = "".join(path.read_text() for path in (home / "sessions").glob("*.jsonl"))
     assert MASK in sessions
@@ -158,33 +158,33 @@ def test_sec_01_a_whole_conversation_and_its_run_keep_no_secret(home: Path, fold
 
 def test_sec_02_what_is_written_past_python_is_masked_when_the_run_is_over(home: Path, folder: Path) -> None:
     (folder / "play.yaml").write_text(yaml.safe_dump([steps(500, every=0.05)]))
-    started = rl_cli("runs", "start", "leaky", "--backend", f"replay:{folder / 'play.yaml'}", cwd=folder)
+    started = installed("runs", "start", "leaky", "--backend", f"replay:{folder / 'play.yaml'}", cwd=folder)
     assert started.code == 0, started.err
     run = find_run(home, "latest")
     until(lambda: run.state()["state"] == "running")
     with run.log_path("trainer").open("a") as log:  # as a C library would
         log.write(f"fatal: {TOKEN} {KEY}\n")
-    during = rl_cli("runs", "logs", "latest")
+    during = installed("runs", "logs", "latest")
     assert f"fatal: {MASK} {MASK}" in during.out
-    stopped = rl_cli("runs", "stop", "latest", "--now")
+    stopped = installed("runs", "stop", "latest", "--now")
     over(run)
     assert "fatal: [redacted]" in run.log_path("trainer").read_text()
     assert_clean(home, started, during, stopped)
 
 
 def test_sec_10_a_persons_environment_is_handed_no_key_of_a_provider(home: Path, folder: Path) -> None:
-    described = rl_cli("envs", "show", "leaky", "--json", cwd=folder)
+    described = installed("envs", "show", "leaky", "--json", cwd=folder)
     assert described.code == 0, described.err
     said = described.rows()[0]["example"]["messages"][0]["content"]
     assert "OPENAI_API_KEY" not in said
     assert "ACME_TOKEN" not in said
     assert "HOME=" in said
-    listed = rl_cli("envs", "list", cwd=folder)
-    shown = rl_cli("envs", "show", "leaky", cwd=folder)
+    listed = installed("envs", "list", cwd=folder)
+    shown = installed("envs", "show", "leaky", cwd=folder)
     broken = folder / "my_envs" / "broken.py"
     broken.write_text(ENVIRONMENT.replace('"leaky"', '"broken"').replace("print(", "raise KeyError("))
-    failed = rl_cli("envs", "show", "broken", cwd=folder)
-    debugged = rl_cli("--debug", "envs", "show", f"broken-{FOREIGN}", cwd=folder)
+    failed = installed("envs", "show", "broken", cwd=folder)
+    debugged = installed("--debug", "envs", "show", f"broken-{FOREIGN}", cwd=folder)
     assert failed.code != 0
     assert "Traceback" in debugged.err
     for outcome in (described, listed, shown, failed, debugged):
@@ -200,7 +200,7 @@ def test_sec_10_only_the_uploader_gets_the_key_of_w_and_b(
     monkeypatch.setenv("WANDB_API_KEY", "5" * 39 + "a")
     monkeypatch.setenv("WANDB_DEBUG", "true")
     start = ("runs", "start", "leaky", "--backend", f"replay:{folder / 'play.yaml'}")
-    started = rl_cli(*start, "--set", "tracking.wandb=live", cwd=folder)
+    started = installed(*start, "--set", "tracking.wandb=live", cwd=folder)
     run = find_run(home, "latest")
     until(lambda: any(event["kind"] == "wandb" for event in run.events()))
     names = {}
@@ -210,7 +210,7 @@ def test_sec_10_only_the_uploader_gets_the_key_of_w_and_b(
     assert "WANDB_API_KEY" not in names["recorder"]
     assert {"WANDB_API_KEY", "WANDB_BASE_URL", "PATH"} <= names["uploader"]
     assert not (names["recorder"] | names["uploader"]) & {*PLANTED, "WANDB_DEBUG"}
-    stopped = rl_cli("runs", "stop", "latest", "--now")
+    stopped = installed("runs", "stop", "latest", "--now")
     over(run)
     assert_clean(home, started, stopped)
 

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.e2e.cli import command, rl_cli
+from tests.e2e.cli import command, installed
 
 pytestmark = [pytest.mark.soak, pytest.mark.train]
 
@@ -64,7 +64,7 @@ def say(log: Path, request: str, *options: str) -> dict[str, Any]:
 )
 def test_one_sentence_gains_forty_points(home: Path, request_: str, seed: int):
     said = say(home.parent / "said.txt", request_, "--seed", str(seed))
-    [run] = rl_cli("runs", "list", "--json").rows()
+    [run] = installed("runs", "list", "--json").rows()
     evaluation = run["eval"]
     gain = evaluation["final"] - evaluation["initial"]
     accuracy = f"initial {evaluation['initial']:.4f} final {evaluation['final']:.4f} gain {gain:.4f}"
