@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.fork_server import Forker
+from tests.e2e.forked import Forked
 
 
 @dataclass
@@ -57,24 +55,14 @@ def rl_cli(*words: str, cwd: Path | None = None, timeout: float = 600, **environ
         open(os.devnull, "rb") as nothing,
         os.fdopen(out, encoding="utf-8") as told,
         os.fdopen(err, encoding="utf-8") as said,
+        ThreadPoolExecutor(2) as pool,
     ):
         streams = [nothing.fileno(), out_end, err_end]
-        here = str(cwd or Path.cwd())
-        with _forker().call(list(words), dict(os.environ | environment), here, streams) as connection:
-            os.close(out_end)
-            os.close(err_end)
-            with connection.makefile("r") as news, ThreadPoolExecutor(2) as pool:
-                pid = int(news.readline())
-                texts = [pool.submit(told.read), pool.submit(said.read)]
-                connection.settimeout(timeout)
-                try:
-                    code = int(news.readline())
-                except TimeoutError:
-                    os.kill(pid, signal.SIGKILL)
-                    raise
-                return Outcome(code, texts[0].result(60), texts[1].result(60))
-
-
-@cache
-def _forker() -> Forker:
-    return Forker()
+        running = Forked(list(words), streams, cwd, os.environ | environment)
+        os.close(out_end)
+        os.close(err_end)
+        texts = [pool.submit(told.read), pool.submit(said.read)]
+        try:
+            return Outcome(running.wait(timeout), *(text.result(60) for text in texts))
+        finally:
+            running.kill()

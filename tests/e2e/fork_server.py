@@ -6,19 +6,18 @@ command starts, and its command line, are not: `installed` in cli.py is for that
 
 from __future__ import annotations
 
-import atexit
+import fcntl
 import gc
 import json
 import os
 import signal
 import socket
-import subprocess
 import sys
+import termios
 import time
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from rl_cli.cli.main import main
@@ -27,37 +26,7 @@ from tools.toolsets import implemented, load_toolsets
 FOREIGN = ("openai", "rich.console", "rich.table", "plotext", "prompt_toolkit", "psutil", "sqlite3")
 """What commands import when they are called."""
 OURS = ("rl_cli/cli", "rl_cli/agent", "rl_cli/monitoring", "tools/operations", "rl_cli/runs")
-PLAIN = ("PATH", "HOME", "PYTHONPATH", "OMP_NUM_THREADS")
 ROOT = Path(__file__).parent.parent.parent
-
-
-class Forker:
-    """The way to such a process, which ends with the one that made this."""
-
-    def __init__(self) -> None:
-        folder = TemporaryDirectory(prefix="forks-")
-        atexit.register(folder.cleanup)
-        self.path = f"{folder.name}/socket"
-        plain = {name: os.environ[name] for name in PLAIN if name in os.environ}
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tests.e2e.fork_server", self.path],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            env=plain,
-        )
-        assert self.process.stdout
-        assert self.process.stdout.readline() == b"ready\n"
-
-    def call(
-        self, words: list[str], environment: dict[str, str], cwd: str, streams: list[int]
-    ) -> socket.socket:
-        """Starts a command on three open files; `pid` and then `code` come over the socket."""
-        connection = socket.socket(socket.AF_UNIX)
-        connection.connect(self.path)
-        request = json.dumps({"words": words, "environment": environment, "cwd": cwd}).encode()
-        socket.send_fds(connection, [len(request).to_bytes(8, "big")], streams)
-        connection.sendall(request)
-        return connection
 
 
 def serve(path: str) -> dict[str, Any] | None:
@@ -99,7 +68,11 @@ def _attend(connection: socket.socket) -> dict[str, Any]:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    return dict(json.loads(request))
+    call = dict(json.loads(request))
+    if call["terminal"]:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    return call
 
 
 def run(call: dict[str, Any]) -> None:
@@ -126,7 +99,9 @@ def load() -> None:
 
 
 if __name__ == "__main__":
+    load()
+    asked = None
     with suppress(KeyboardInterrupt):
-        load()
-        if call := serve(sys.argv[1]):
-            run(call)
+        asked = serve(sys.argv[1])
+    if asked:
+        run(asked)

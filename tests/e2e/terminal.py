@@ -9,13 +9,12 @@ import re
 import select
 import signal
 import struct
-import subprocess
 import termios
 import time
 from pathlib import Path
 from types import TracebackType
 
-from tests.e2e.cli import command
+from tests.e2e.forked import Forked
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\x1b[=>()][A-Z0-9]?")
 ROWS, COLUMNS = 40, 120
@@ -30,16 +29,8 @@ class Terminal:
     def __init__(self, *words: str, cwd: Path | None = None, **environment: str) -> None:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-        self.process = subprocess.Popen(
-            command(*words),
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            cwd=cwd,
-            env=os.environ | {"TERM": "xterm-256color"} | environment,
-            start_new_session=True,
-            preexec_fn=_take_terminal,  # Ctrl-C reaches only who has the terminal
-        )
+        environment = os.environ | {"TERM": "xterm-256color"} | environment
+        self.process = Forked(list(words), [theirs] * 3, cwd, environment, terminal=True)
         os.close(theirs)
         self._bytes = b""
         self._position = 0
@@ -103,7 +94,3 @@ class Terminal:
         for _ in range(piece.count(WHERE)):
             os.write(self._ours, b"\x1b[%d;1R" % ROWS)
         return bool(piece)
-
-
-def _take_terminal() -> None:
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
