@@ -170,12 +170,27 @@ def marked_processes(marks: Collection[str]) -> Iterator[tuple[ProcessIdentity, 
     """Every process of this machine that carries one of the marks, with its command line."""
     import psutil
 
-    for process in psutil.process_iter():
+    for process in _that_may_carry(marks):
         with contextlib.suppress(psutil.Error, OSError):
             carried = [mark for mark in process.environ().get(TREE, "").split() if mark in marks]
             if carried and process.pid != os.getpid() and _running([process]):
                 seen = ProcessIdentity.of(process.pid)
                 yield replace(seen, mark=carried[-1]), process.cmdline()
+
+
+def _that_may_carry(marks: Collection[str]) -> Iterator[psutil.Process]:
+    """On Linux those whose environment has such text, found with a tenth of the work; else all."""
+    import psutil
+
+    if sys.platform != "linux":
+        yield from psutil.process_iter()
+        return
+    texts = [mark.encode() for mark in marks]
+    for pid in psutil.pids():
+        with contextlib.suppress(psutil.Error, OSError):
+            environment = Path(f"/proc/{pid}/environ").read_bytes()
+            if any(text in environment for text in texts):
+                yield psutil.Process(pid)
 
 
 def _members(identity: ProcessIdentity) -> list[psutil.Process]:
@@ -187,7 +202,7 @@ def _members(identity: ProcessIdentity) -> list[psutil.Process]:
         if identity.alive():
             members.update({p.pid: p for p in [leader, *leader.children(recursive=True)]})
     if identity.mark and identity.boot == _boot_id():
-        for process in psutil.process_iter():
+        for process in _that_may_carry([identity.mark]):
             with contextlib.suppress(psutil.Error, OSError):
                 if identity.mark in process.environ().get(TREE, "").split():
                     members[process.pid] = process

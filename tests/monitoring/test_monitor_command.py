@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import socket
-import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +24,8 @@ from rl_cli.core.files import read_json, write_json
 from rl_cli.monitoring.heartbeat import monitor_state
 from rl_cli.monitoring.once import Once
 from rl_cli.runs.run_dir import RunDir
-from tests.e2e.cli import command, rl_cli
+from tests.e2e.cli import rl_cli
+from tests.e2e.forked import Forked
 from tests.monitoring.kit import decides
 from tests.runs.kit import identity, start, steps, until, until_over, until_state
 from tools.spec import Decision
@@ -39,15 +40,22 @@ class Monitor:
     """The command, in the background."""
 
     def __init__(self, *words: str) -> None:
-        self.process = subprocess.Popen(
-            command("monitor", "--json", *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        folder = Path(os.environ["RL_CLI_HOME"])
+        folder.mkdir(exist_ok=True)
+        self.told = folder / f"monitor-{time.monotonic_ns()}"
+        with (
+            open(os.devnull) as nothing,
+            self.told.open("wb") as out,
+            self.told.with_suffix(".err").open("wb") as err,
+        ):
+            streams = [nothing.fileno(), out.fileno(), err.fileno()]
+            self.process = Forked(["monitor", "--json", *words], streams, None, dict(os.environ))
 
     def end(self) -> tuple[int, list[dict[str, Any]]]:
         self.process.send_signal(signal.SIGTERM)
-        out, err = self.process.communicate(timeout=60)
-        assert err == ""
-        return self.process.returncode, [json.loads(line) for line in out.splitlines()]
+        code = self.process.wait(60)
+        assert self.said.read_text() == ""
+        return code, [json.loads(line) for line in self.told.read_text().splitlines()]
 
 
 @pytest.fixture
