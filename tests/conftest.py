@@ -36,6 +36,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Long texts are cut: each worker tells the names of all tests."""
+    return f"{val[:60]!a}..." if isinstance(val, str) and len(val) > 200 else None
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What trains comes first, in two groups: no more workers than that load torch, and the others wait less.

@@ -68,8 +68,8 @@ def resolve(
             f"its profiles: {', '.join(offered)}" + (f"; {stand_in} can stand in for it" if stand_in else ""),
         )
     wanted = {field: value for field, value in values.items() if field not in _FIXED} | spread(changes or {})
-    start = starting_config(environment, chosen, extra_dir, _options(wanted))
-    return edit(start, wanted)
+    start, description = _begin(environment, chosen, extra_dir, _options(wanted))
+    return _edit(start, wanted, description)
 
 
 def starting_config(
@@ -84,8 +84,16 @@ def starting_config(
         wanted_options: What the options are going to be: an environment that looks for its data while it is
             described then looks in the right place.
     """
+    return _begin(environment, profile, extra_dir, wanted_options or {})[0]
+
+
+def _begin(
+    environment: str, profile: Profile, extra_dir: Path | str | None, wanted_options: dict[str, Any]
+) -> tuple[RunConfig, dict[str, Any] | None]:
+    """The starting config, and the environment's description with the wanted options where it takes them."""
+    wanted: dict[str, Any] | None = None
     try:
-        description = describe(environment, wanted_options or {}, extra_dir)
+        description = wanted = describe(environment, wanted_options, extra_dir)
     except BadUsage:  # named by edit(), with all that is wrong
         description = describe(environment, {}, extra_dir)
     schema = description["options_schema"].get("properties", {})
@@ -93,7 +101,8 @@ def starting_config(
     own = not find_environment(environment, extra_dir).builtin
     folder = str(Path(extra_dir).resolve()) if own and extra_dir else None
     section = {"name": environment, "options": options, "folder": folder}
-    return RunConfig.model_validate({"profile": profile.name, "environment": section, **profile.defaults})
+    config = RunConfig.model_validate({"profile": profile.name, "environment": section, **profile.defaults})
+    return config, wanted
 
 
 def edit(config: RunConfig, changes: dict[str, Any]) -> RunConfig:
@@ -105,6 +114,11 @@ def edit(config: RunConfig, changes: dict[str, Any]) -> RunConfig:
     Raises:
         BadUsage: With every problem in one line; no change is applied then.
     """
+    return _edit(config, changes)
+
+
+def _edit(config: RunConfig, changes: dict[str, Any], description: dict[str, Any] | None = None) -> RunConfig:
+    """As `edit`; `description` is the environment's with the changed options, where it is known already."""
     changes = spread(changes)
     profile, current = load_profile(config.profile), flatten(config)
     refusals = {field: _refuse(field, value, current, profile) for field, value in changes.items()}
@@ -115,7 +129,7 @@ def edit(config: RunConfig, changes: dict[str, Any]) -> RunConfig:
     problems += broken
     options = config.environment.options | _options(accepted)
     try:
-        description = describe(config.environment.name, options, config.environment.folder)
+        description = description or describe(config.environment.name, options, config.environment.folder)
     except BadUsage as error:
         problems.append(str(error))
     else:
