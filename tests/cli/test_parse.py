@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from environments.parsers.families import FAMILIES
-from tests.e2e.cli import Outcome, command
+from tests.e2e.cli import Outcome, command, piped
 
 STEPS = {"type": "object", "properties": {"steps": {"type": "integer"}}}
 TOOLS = [{"type": "function", "function": {"name": "move", "parameters": STEPS}}]
@@ -20,8 +20,7 @@ MOVE = "<tool_call>\n<function=move>\n<parameter=steps>\n3\n</parameter>\n</func
 
 def parse(given: str | bytes, *options: str, cwd: Path | None = None) -> Outcome:
     raw = given if isinstance(given, bytes) else given.encode()
-    done = subprocess.run(command("parse", *options), input=raw, capture_output=True, timeout=300, cwd=cwd)
-    return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+    return piped(raw, "parse", *options, cwd=cwd)
 
 
 def found(given: str | bytes, *options: str, cwd: Path | None = None) -> dict[str, Any]:

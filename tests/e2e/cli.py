@@ -9,7 +9,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 from tests.e2e.forked import Forked
 
@@ -50,14 +51,33 @@ def rl_cli(*words: str, cwd: Path | None = None, timeout: float = 600, **environ
     """
     if any(name.startswith(("PYTHON", "LC_", "LANG")) for name in environment):
         return installed(*words, cwd=cwd, timeout=timeout, **environment)
+    with open(os.devnull, "rb") as nothing:
+        return _forked(words, nothing, None, cwd, timeout, environment)
+
+
+def piped(given: bytes, *words: str, cwd: Path | None = None, timeout: float = 600) -> Outcome:
+    """As `rl_cli`, with `given` as its standard input, and its output as it was written."""
+    with TemporaryFile() as file:
+        file.write(given)
+        file.seek(0)
+        return _forked(words, file, "", cwd, timeout, {})
+
+
+def _forked(
+    words: tuple[str, ...],
+    given: IO[bytes],
+    newline: str | None,
+    cwd: Path | None,
+    timeout: float,
+    environment: dict[str, str],
+) -> Outcome:
     (out, out_end), (err, err_end) = os.pipe(), os.pipe()
     with (
-        open(os.devnull, "rb") as nothing,
-        os.fdopen(out, encoding="utf-8") as told,
-        os.fdopen(err, encoding="utf-8") as said,
+        os.fdopen(out, encoding="utf-8", newline=newline) as told,
+        os.fdopen(err, encoding="utf-8", newline=newline) as said,
         ThreadPoolExecutor(2) as pool,
     ):
-        streams = [nothing.fileno(), out_end, err_end]
+        streams = [given.fileno(), out_end, err_end]
         running = Forked(list(words), streams, cwd, os.environ | environment)
         os.close(out_end)
         os.close(err_end)

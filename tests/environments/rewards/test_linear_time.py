@@ -13,6 +13,8 @@ LENGTHS = [4_000, pytest.param(100_000, marks=[pytest.mark.soak, pytest.mark.alo
 """Characters of the shorter of two texts."""
 MOST = 2.2
 """Times the CPU time for twice the text."""
+NOTHING = 0.01
+"""Seconds below which no time is told from another."""
 
 UNITS = (
     "9¦1,¦1 ¦1/¦1.¦1e¦9^¦9^{¦1 or ¦1 and ¦1-¦1=¦1 1/1 ¦1; ¦1 dollars ¦not 1¦-¦$¦~¦~~1¦_1¦*1¦`¦. ¦? ¦\n¦x\n"
@@ -50,10 +52,10 @@ for part in PARTS:
     HOSTILE[f"the answer is, {part!a}"] = repeated("The answer is ", part)
 
 
-def cpu_seconds(answer: str) -> float:
-    """The least of three, since other tests run beside."""
+def cpu_seconds(answer: str, times: int = 3) -> float:
+    """The least of some, since other tests run beside."""
     best = float("inf")
-    for _ in range(3):
+    for _ in range(times):
         start = time.process_time()
         grade_number("18", answer)
         best = min(best, time.process_time() - start)
@@ -64,8 +66,10 @@ def cpu_seconds(answer: str) -> float:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_twice_the_text_takes_twice_the_time(name: str, length: int) -> None:
     text, twice = HOSTILE[name](length), HOSTILE[name](2 * length)
+    if cpu_seconds(twice, times=1) <= MOST * NOTHING:
+        return
     for _ in range(5):  # once in a while the machine is busy
-        least = max(cpu_seconds(text), 0.01)
+        least = max(cpu_seconds(text), NOTHING)
         if cpu_seconds(twice) <= MOST * least:
             break
     else:
