@@ -6,9 +6,10 @@ Imported late: it loads the HTTP library.
 from __future__ import annotations
 
 import asyncio
+import ssl
 import zlib
 from collections.abc import AsyncIterator, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import httpx2
@@ -36,17 +37,25 @@ def guarded_client(make: type[httpx2.AsyncClient], endpoint: Endpoint, timeout: 
     It asks for answers that are not compressed, refuses to be sent elsewhere, and bounds the bytes of a body
     as they are after decompression.
     """
-    direct: dict[str, Any] = {}
+    way: dict[str, Any]
     if endpoint.is_loopback:
         encrypted = (endpoint.base_url or "").startswith("https:")
-        direct = {"trust_env": False, "transport": SmallPools(encrypted)}
+        way = {"trust_env": False, "transport": SmallPools(encrypted)}
+    else:
+        way = {"verify": _authorities()}
     return make(
-        **direct,
+        **way,
         timeout=timeout,
         follow_redirects=False,
         headers={"accept-encoding": "identity"},
         event_hooks={"response": [partial(_guard, who=endpoint.provider)]},
     )
+
+
+@cache
+def _authorities() -> ssl.SSLContext:
+    """Whom every session trusts: reading them takes as long as a short request."""
+    return httpx2.create_ssl_context()
 
 
 async def _guard(response: httpx2.Response, who: str) -> None:
