@@ -11,7 +11,7 @@ import pytest
 
 from tests.components import cases
 from tests.data.conversation_judge import expand, faults
-from tests.e2e.cli import Outcome, command
+from tests.e2e.cli import Outcome, command, piped
 
 ROWS = [json.loads(line) for line in (cases() / "trajectories.jsonl").read_text("utf-8").splitlines()]
 MUST = [row for row in ROWS if row["strictness"] != "should"]
@@ -19,10 +19,7 @@ MUST = [row for row in ROWS if row["strictness"] != "should"]
 
 def convert(lines: str | bytes, *options: str) -> Outcome:
     given = lines.encode() if isinstance(lines, str) else lines
-    done = subprocess.run(
-        command("data", "convert", "--jsonl", *options), input=given, capture_output=True, timeout=120
-    )
-    return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+    return piped(given, "data", "convert", "--jsonl", *options)
 
 
 def line_of(row: dict[str, Any]) -> str:

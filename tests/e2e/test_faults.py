@@ -39,6 +39,8 @@ GOES_ON = [steps(600, every=0.05)]
 A_MOMENT = [steps(60, every=0.05)]
 GAINS = [steps(60, every=0.05, **{"reward/mean": [0.2, 0.9]})]
 FAMILY = [{"child": 600}, {"setsid": 600}, *GOES_ON]
+PARENT = [{"child": 600}, *GOES_ON]
+"""With nobody in it who has to be waited for until he is killed."""
 DEAF = [steps(2), {"child": 600}, {"setsid": 600}, {"stall": "deaf"}]
 SAVES = {"play": GOES_ON, "on_stop": [{"checkpoint": 3}]}
 HANGS = [{"delay": 600}]
@@ -96,14 +98,14 @@ ROWS = {
     ),
     "taken over and stopped": Row([{"setsid": 600}, *GOES_ON], K.attach_and_stop, "stopped", "user: enough"),
     "taken over and killed": Row(
-        FAMILY, K.attach_and_kill_the_trainer, "failed", "the trainer ended without saying why"
+        PARENT, K.attach_and_kill_the_trainer, "failed", "the trainer ended without saying why"
     ),
     "told to end": Row(FAMILY, K.tell_the_supervisor_to_end, "stopped", "the supervisor got SIGTERM"),
     "a second supervisor": Row(GOES_ON, K.second_supervisor, "stopped", "user: enough"),
     # The trainer and what it started.
     "trainer killed": Row(FAMILY, lambda run: K.kill(run, "trainer", 9), "failed", "because memory ran out"),
     "trainer segfault": Row(FAMILY, lambda run: K.kill(run, "trainer", 11), "failed", "killed by SIGSEGV"),
-    "trainer terminated": Row(FAMILY, lambda run: K.kill(run, "trainer", 15), "failed", "killed by SIGTERM"),
+    "trainer terminated": Row(PARENT, lambda run: K.kill(run, "trainer", 15), "failed", "killed by SIGTERM"),
     "finished with children left": Row(
         [{"setsid": 600}, steps(3)], until_over, "finished", "played to its", at=""
     ),
@@ -146,7 +148,7 @@ ROWS = {
     ),
     "clock set back, live": Row(GAINS, K.set_the_live_clock(-3), "finished", "played to its end", clock=True),
     "clock set forward, live, stopped": Row(
-        FAMILY, K.set_the_live_clock(3, K.stop), "stopped", "user: enough", clock=True
+        PARENT, K.set_the_live_clock(3, K.stop), "stopped", "user: enough", clock=True
     ),
     "clock set back, live, trainer killed": Row(
         FAMILY, K.set_the_live_clock(-3, lambda run: K.kill(run, "trainer")), "failed", "SIGKILL", clock=True
@@ -171,12 +173,12 @@ ROWS = {
         [{"delay": 2}, {"listen": True}], K.take_its_port, "failed", "was taken by another process"
     ),
     # The directory.
-    "moved": Row(FAMILY, K.move_while_it_runs, "failed", "its directory was moved from"),
+    "moved": Row(PARENT, K.move_while_it_runs, "failed", "its directory was moved from"),
     "moved, lost": Row(GOES_ON, K.move_a_lost_one, "lost", "left no exit file"),
     "moved, over": Row([steps(3)], K.move_after_the_end, "finished", "played to its end", at=""),
     "deleted": Row(FAMILY, K.delete_while_it_runs, "lost", "this is a copy of"),
     "deleted, with W&B": Row(GOES_ON, K.delete_while_it_runs, "lost", "this is a copy of", wandb="offline"),
-    "home removed": Row(FAMILY, K.remove_the_home_while_it_runs, "lost", "this is a copy of"),
+    "home removed": Row(PARENT, K.remove_the_home_while_it_runs, "lost", "this is a copy of"),
     "copied": Row(GOES_ON, K.copy_while_it_runs, "stopped", "user: enough"),
     "copied to another host": Row(GOES_ON, K.copy_to_another_host, "stopped", "user: enough"),
     # Starts that come to nothing.
@@ -231,7 +233,7 @@ def test_a_run_comes_to_the_right_end_whatever_happens(
             until_state(run, row.at)
             wanted = "trainer" if row.wandb == "off" else "recorder"
             until(lambda: wanted in run.state()["processes"])
-        if row.at == "running" and row.play in (GOES_ON, FAMILY, DEAF, A_MOMENT, GAINS):
+        if row.at == "running" and row.play in (GOES_ON, FAMILY, PARENT, DEAF, A_MOMENT, GAINS):
             until(run.metrics)
         if row.play is DEAF:
             until(lambda: faults.is_deaf(run))
