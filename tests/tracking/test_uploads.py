@@ -32,7 +32,7 @@ from rl_cli.tracking.sync import need_sync, sync_run
 from rl_cli.tracking.sync_command import FILES
 from rl_cli.tracking.uploader import Uploader
 from tests.e2e.cli import command, rl_cli
-from tests.e2e.test_runs_replay import processes_of
+from tests.processes import with_mark
 from tests.runs.kit import identity, replay_config, start, steps, until, until_over, until_step
 from tests.tracking.kit import there, tracking, until_left_alone, use, wanted
 from tests.wandb_server.faults import Fault
@@ -375,11 +375,11 @@ def test_what_is_killed_is_started_again_and_leaves_nothing(runs: Path, server: 
         os.kill(known.pid, signal.SIGKILL)
     until(lambda: all(identity(run, name) != known for name, known in first.items()), 30)
     for known in first.values():
-        until(lambda mark=known.mark: processes_of(mark) == [], 30)
+        until(lambda mark=known.mark: with_mark(mark) == [], 30)
     run.request_stop("test", "enough")
     until_over(run, 60)
     until_left_alone(run)
-    assert processes_of(mark) == []
+    assert with_mark(mark) == []
     assert set(there(server)) >= wanted(run)
     assert tracking(run)["state"] == "done"
 
