@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
 from rl_cli.core.processes import TREE
+
+STANDING = ("tests.e2e.fork_server", "agent.nursery")
+"""What a worker starts once, for all its tests."""
 
 
 def words_of(pid: int) -> list[str]:
@@ -46,3 +51,12 @@ def with_mark(mark: str) -> list[int]:
 
 def marks_of(environment: list[str]) -> list[str]:
     return [one for one in environment if one.startswith(f"{TREE}=") and one != f"{TREE}="]
+
+
+def started() -> set[psutil.Process]:
+    """All below this process, but for what stands ready for other tests too."""
+    this = psutil.Process()
+    standing = {
+        child for child in this.children() if any(name in " ".join(child.cmdline()) for name in STANDING)
+    }
+    return set(this.children(recursive=True)) - standing

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from environments.base import Reward, Rollout, Task
@@ -18,6 +17,7 @@ from environments.policies.scripted import ScriptedPolicy
 from environments.tool_context import ToolContext
 from tests.components import leave_out
 from tests.environments.toys import Answering, Countdown
+from tests.processes import started
 from tools.dispatcher import ToolError
 from tools.sandboxes import kinds
 from tools.sandboxes.base import SandboxConfig
@@ -141,13 +141,13 @@ def script(tmp_path: Path, command: str) -> ScriptedPolicy:
 
 def test_every_attempt_has_a_sandbox_of_its_own_that_ends_with_it(tmp_path: Path) -> None:
     env = Coding()
-    before = set(psutil.Process().children(recursive=True))
+    before = started()
     policy = script(tmp_path, "echo 4 >>answer; sleep 600 & cd /")
     group = asyncio.run(run_group(env, Task("t/0", {"n": 0}), policy, 4, SAMPLING))
     assert [r.reward.value for r in group.rollouts if r.reward] == [4.0] * 4, group.rollouts
     assert len(set(env.folders)) == 4
     assert not any(Path(folder).exists() for folder in env.folders)
-    assert set(psutil.Process().children(recursive=True)) <= before
+    assert started() <= before
 
 
 def test_a_rollout_without_tool_calls_makes_no_sandbox() -> None:

@@ -54,7 +54,7 @@ class Monitor:
     def end(self) -> tuple[int, list[dict[str, Any]]]:
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(60)
-        assert self.said.read_text() == ""
+        assert self.told.with_suffix(".err").read_text() == ""
         return code, [json.loads(line) for line in self.told.read_text().splitlines()]
 
 

@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from rl_cli.config.edit import resolve
 from rl_cli.config.tree import RunConfig
 from rl_cli.core.errors import BadUsage, WorkFailed
 from rl_cli.training import inference_test
+from tests.processes import started
 from tests.training.conftest import SMALL, make_run, work_here
 
 
@@ -96,9 +96,10 @@ def test_cancelling_ends_the_child_and_all_it_started(home: Path):
         with pytest.raises(asyncio.CancelledError):
             await task
 
+    before = started()
     asyncio.run(cancelled_after_some_progress())
     deadline = time.monotonic() + 60
-    while psutil.Process().children(recursive=True) and time.monotonic() < deadline:
+    while started() - before and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert psutil.Process().children(recursive=True) == []
+    assert not started() - before
     assert list((home / "inference_tests").iterdir()) == []

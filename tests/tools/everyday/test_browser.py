@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from tests.components import leave_out
+from tests.processes import started
 from tests.tools.everyday.site import serving
 from tools.dispatcher import CallContext, handle_function_call
 from tools.everyday import browser as browser_tools
@@ -78,9 +79,9 @@ def browse(test: Callable[..., Awaitable[None]], tasks: int = 1) -> None:
             for each in several:
                 await close_session(each.context.live)
 
-    before = set(psutil.Process().children(recursive=True))
+    before = started()
     asyncio.run(main())
-    left = set(psutil.Process().children(recursive=True)) - before
+    left = started() - before
     _, alive = psutil.wait_procs(left, timeout=10)
     assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
 
@@ -165,7 +166,7 @@ def test_private_addresses_are_refused_to_pages_too(monkeypatch: pytest.MonkeyPa
 def test_chromium_that_dies_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(browser: Browsing) -> None:
         await browser.text("browser_open", url=f"{site}/form")
-        for process in psutil.Process().children(recursive=True):
+        for process in started():
             with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
                 if "chrom" in process.name() and "--type=" not in " ".join(process.cmdline()):
                     process.kill()
