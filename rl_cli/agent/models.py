@@ -214,7 +214,7 @@ def _with_key(endpoint: Endpoint) -> Endpoint:
     if endpoint.key_env and not key and not endpoint.is_loopback:
         raise BadUsage(
             f"{endpoint.name} needs a key: {endpoint.key_env} is not set",
-            f"export {endpoint.key_env}=..., or choose who answers: --model {OPERATOR}",
+            f"export {endpoint.key_env}=..., or choose another model",
         )
     remember(key)  # whatever its variable is called
     return replace(endpoint, api_key=key or None)

@@ -80,8 +80,8 @@ def find_session(home: Path, name: str) -> Path:
     exact = [path for path in paths if path.stem == name]
     found = exact or [path for path in paths if path.stem.startswith(name)]
     if not found:
-        hint = did_you_mean(name, [path.stem for path in paths[:5]])
-        raise BadUsage(f"there is no session '{short(name, 100)}'", f"{hint} rl-cli sessions list shows them")
+        hint = f"rl-cli sessions list shows them; {did_you_mean(name, [path.stem for path in paths[:5]])}"
+        raise BadUsage(f"there is no session '{short(name, 100)}'", hint)
     if len(found) > 1:
         ids = ", ".join(path.stem for path in found[:5])
         raise BadUsage(f"'{short(name, 100)}' is the beginning of {len(found)} sessions", f"which of: {ids}")

@@ -102,7 +102,7 @@ def _show(found: dict[str, Any]) -> None:
             columns = [plural[:-1], "dollars", "requests", "tokens", "GPU time", "time"]
             hours = "hours" if plural == "sessions" else "run_hours"
             print_table(columns, [_row(row, hours) for row in rows])
-        free = len(found[plural]) - len(rows)
+        free = sum(plural == "sessions" and _is_conversation(row) for row in found[plural] if row not in rows)
         if free and not found["session"]:
             say(f"{counted(free, 'sessions')} that cost nothing but time: rl-cli sessions list")
 
@@ -110,6 +110,11 @@ def _show(found: dict[str, Any]) -> None:
 def _cost_anything(row: dict[str, Any]) -> bool:
     """Whether a session took more than the assistant's time."""
     return any(row[unit] for unit in ("dollars", "tokens", "gpu_hours"))
+
+
+def _is_conversation(row: dict[str, Any]) -> bool:
+    """Whether `rl-cli sessions` knows it; batches and compressions do not begin with the date."""
+    return bool(row["id"][:8].isdecimal())
 
 
 def _budget_row(row: dict[str, Any]) -> list[str]:

@@ -168,6 +168,9 @@ def _run(config: BatchConfig, yes: bool, json_: bool, retry_failed: bool = False
         statistics = merge(folder, Filters(min_score=config.min_score))
     finally:  # how it ended is worth telling also where the disk is too full for a merge
         _tell_end(config.name, ended, folder.path)
+    if discarded := statistics["discarded"]:
+        why = ", ".join(f"{count} {reason}" for reason, count in discarded.items())
+        say(f"{counted(statistics['merged'], 'rows')} kept, discarded: {why}", error=True)
     if json_:
         print_json({**statistics, "state": ended.state, "reason": ended.reason, "dir": str(folder.path)})
     if ended.exit_code:
@@ -187,10 +190,25 @@ def _tell_end(name: str, ended: Ended, path: Path) -> None:
 
 
 def _tell_plan(config: BatchConfig, json_: bool) -> None:
+    from environments.catalogue import find_environment
+    from rl_cli.core.settings import environments_folder
+    from rl_cli.data.batch_runner import check_start
     from rl_cli.data.generation.plan import plan_of
+    from rl_cli.data.jobs.wanted import check_names
 
+    trouble: BadUsage | None = None
+    if config.score:
+        find_environment(config.score, environments_folder())
+    try:
+        config = _with_model(config)
+        check_names(config)
+        check_start(config)
+    except BadUsage as error:  # what it would ask can be told all the same
+        trouble = error
     plan = plan_of(config)
     if json_:
         print_json(plan.to_dict())
     else:
         print_fields(plan.fields())
+    if trouble:
+        say(f"it cannot begin yet: {trouble}", error=True)

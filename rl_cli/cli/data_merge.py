@@ -48,7 +48,7 @@ def merge(
     if json_:
         print_json(statistics)
     else:
-        print_summary(statistics)
+        print_summary({**statistics, "dir": str(folder.path)})
     warn(statistics, running=folder.state().get("state") == "running")
     list_missing(statistics)
     if statistics["pending"]:

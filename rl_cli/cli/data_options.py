@@ -52,9 +52,7 @@ def say_bad_line(number: int, reason: str) -> None:
 def fail_for(bad_lines: int) -> None:
     """Raises WorkFailed where lines could not be read: the work is incomplete."""
     if bad_lines:
-        raise WorkFailed(
-            f"{bad_lines} line{'s' if bad_lines > 1 else ''} could not be read, and are left out"
-        )
+        raise WorkFailed(f"{bad_lines} line{'s' if bad_lines > 1 else ''} could not be read")
 
 
 def counted(counts: Counter[str]) -> str:

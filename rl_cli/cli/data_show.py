@@ -75,7 +75,7 @@ def _chosen(
         yield from rows
         return
     by_number = wanted.isdecimal() and len(wanted) <= LONGEST_NUMBER
-    found = False
+    found, number = False, 0
     for number, each in rows:
         if wanted == str(number) if by_number else str(each.get("key") or "").startswith(wanted):
             found = True
@@ -83,7 +83,8 @@ def _chosen(
             if by_number:
                 return
     if not found:
-        raise BadUsage(f"there is no row '{wanted}'", "a number from 1 on, or the beginning of a key")
+        numbers = f"a number from 1 to {number:,}, or the beginning of a key"
+        raise BadUsage(f"there is no row '{wanted}'", numbers if number else "there are no rows at all")
 
 
 def _print(rows: Iterator[tuple[int, dict[str, Any]]], full: bool) -> None:

@@ -43,7 +43,11 @@ def print_summary(found: dict[str, Any]) -> None:
     fields["reasoning"] = f"{reasoning['with']} of {reasoning['turns']} turns"
     if score:
         fields["score"] = "{mean:.4g} on average, {min:.4g} to {max:.4g}, of {count} rows".format(**score)
+    if "dir" in found:
+        fields["folder"] = found["dir"]
     print_fields(fields)
+    if curve := found["evaluation"]:
+        print_table(["evaluated after", "scored", "mean score", "requests", "cost"], map(_point, curve))
     if tools := found["tool_stats"]:
         print_table(
             ["tool", "calls", "success", "failure"], [(name, *c.values()) for name, c in tools.items()]
@@ -78,6 +82,13 @@ def _shown(value: Any) -> Any:
     if isinstance(value, dict):
         return ", ".join(f"{count} {name}" for name, count in value.items()) or 0
     return value
+
+
+def _point(line: dict[str, Any]) -> list[Any]:
+    """A point of the curve over the held-out items."""
+    mean, scored = line["mean_score"], f"{line['n']} of {line['n'] + line['not_scored']}"
+    told = "-" if mean is None else f"{mean:.4g}"
+    return [line["at"], scored, told, line["requests"], _cost({"unpriced": 0, **line})]
 
 
 def _cost(found: dict[str, Any]) -> str:

@@ -25,6 +25,7 @@ from rl_cli.data.generation.leasing import Ending, Leasing
 from rl_cli.data.generation.progress import Progress, expected_items
 from rl_cli.data.generation.sandboxes import check_sandbox
 from rl_cli.data.generation.stopping import Stopping
+from rl_cli.data.generation.toolsets import check_image
 from rl_cli.data.generation.workers import LocalWorkers, Workers
 
 STATE_SECONDS = 1.0
@@ -66,7 +67,7 @@ def run_batch(
             missing, no row of the input can be used, or another process makes this batch.
         RlCliError: The folder or the input cannot be read or written.
     """
-    check_sandbox(config)
+    check_start(config)
     workers = _workers(config)
     progress = Progress()
 
@@ -74,7 +75,6 @@ def run_batch(
         progress.bad_rows += 1
         on_bad_row(where, why)
 
-    next(items(config.input, lambda where, why: None))  # raises where no row can be used: nothing is begun
     folder = batch_folder(config.name)
     with folder.locked():
         folder.begin(config)
@@ -83,6 +83,12 @@ def run_batch(
         start = _Start(config, folder, workers, progress, stopping, on_progress, evaluations, retry_failed)
         with logging_to(folder.path / "batch.log"):
             return asyncio.run(start.run(wanted))
+
+
+def check_start(config: BatchConfig) -> None:
+    """Raises BadUsage where no row of the input can be used, or its sandbox cannot be had; asks nothing."""
+    check_sandbox(config)
+    check_image(next(items(config.input, lambda where, why: None)), config)
 
 
 def _workers(config: BatchConfig) -> Workers:

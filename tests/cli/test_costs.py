@@ -152,6 +152,7 @@ def test_sessions_that_cost_nothing_are_counted_not_listed(spent: Path) -> None:
     for number in range(3):
         free = Entry("turn", Amounts(hours=0.01), session=f"20261129-12000{number}-free", state="settled")
         Ledger(spent).reserve(free)
+    Ledger(spent).reserve(Entry("turn", Amounts(hours=0.01), session="batch-b", state="settled"))
     _, out, _ = costs()
     assert "3 sessions that cost nothing but time" in out
     assert "-free" not in out

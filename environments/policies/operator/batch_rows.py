@@ -80,6 +80,8 @@ def stats(intent: Batch, say: Voice, conversation: Conversation) -> Procedure:
     for name in ("failed", "discarded", "marks"):
         lines += [f"  {name}, {shorten(str(k))}: {show(v)}" for k, v in counted.section(name).items()]
     lines.append(f"  cost_usd: {show(counted.data.get('cost_usd'))}")
+    if score := counted.section("score"):
+        lines.append("  score: " + ", ".join(f"{k} {show(v)}" for k, v in score.items()))
     for name, calls in counted.section("tool_stats").items():
         known = calls if isinstance(calls, dict) else {}
         lines.append(f"  {shorten(str(name))}: " + ", ".join(f"{k} {show(v)}" for k, v in known.items()))

@@ -24,7 +24,9 @@ def batch_text(batch: dict[str, Any], say: Voice) -> str:
         lines[0] += say(f". Reason: {reason}", f"。原因：{reason}")
     done, most, failed = show(batch.get("done")), batch.get("expected"), show(batch.get("failed"))
     if "done" in batch:
-        of = say(f" of at most {show(most)}", f"/最多 {show(most)}") if most is not None else ""
+        of = "" if most is None else say(f" of {show(most)}", f"/{show(most)}")
+        if of and state != "finished":  # rows that cannot be used, or a target, may make it less
+            of = say(f" of at most {show(most)}", f"/最多 {show(most)}")
         lines.append(
             say(
                 f"Samples: {done}{of} done, {failed} failed, {show(batch.get('in_flight'))} in flight; "
@@ -34,7 +36,7 @@ def batch_text(batch: dict[str, Any], say: Voice) -> str:
             )
         )
     if "merged" in batch:
-        lines.append(say(f"Rows: {_rows(batch)}", f"数据行：{_rows(batch)}"))
+        lines.append(_rows(batch, say))
     if isinstance(compression := batch.get("compression"), dict):
         lines.append(compression_text(compression, say))
     lines.append(say(f"Folder: {text(batch.get('dir'))}", f"文件夹：{text(batch.get('dir'))}"))
@@ -43,10 +45,12 @@ def batch_text(batch: dict[str, Any], say: Voice) -> str:
     return "\n".join(lines)
 
 
-def _rows(batch: dict[str, Any]) -> str:
-    discarded = batch.get("discarded")
-    gone = discarded if isinstance(discarded, dict) else {}
-    return "; ".join([show(batch["merged"]), *(f"{shorten(str(k))}: -{show(v)}" for k, v in gone.items())])
+def _rows(batch: dict[str, Any], say: Voice) -> str:
+    kept, discarded = show(batch["merged"]), batch.get("discarded")
+    if not isinstance(discarded, dict) or not discarded:
+        return say(f"Rows: {kept}", f"数据行：{kept}")
+    gone = ", ".join(f"{show(count)} {shorten(str(why))}" for why, count in discarded.items())
+    return say(f"Rows: {kept} kept; discarded: {gone}", f"数据行：保留 {kept}；丢弃：{gone}")
 
 
 def compression_text(done: dict[str, Any], say: Voice) -> str:

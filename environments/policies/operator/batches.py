@@ -90,7 +90,7 @@ def _begun(
     if isinstance(ended, str):
         return ended
     batch = ended.data
-    said = batch_text(batch, say)
+    said = batch_text({**batch, "compression": None}, say)  # an earlier one's
     if batch.get("state") != "finished" or not batch.get("merged"):
         left = say("\nNothing more was done with it.", "\n后续步骤没有执行。") if then else ""
         return Declined(said + left)

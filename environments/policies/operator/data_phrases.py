@@ -42,9 +42,13 @@ DATASET = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 """Of the Hugging Face hub."""
+_SAYS_MODEL = r"\b(?:the )?model(?: is)?:?|模型(?:是|为|:)?"
 MODEL = re.compile(
-    r"(?<![\w./-])(?:openai|anthropic|openrouter|ollama|scripted)/[\w.:/-]*\w", re.ASCII | re.IGNORECASE
+    rf"(?:(?:{_SAYS_MODEL})\s*)?(?<![\w./-])((?:openai|anthropic|openrouter|ollama|scripted)/[\w.:/-]*\w)"
+    rf"|(?:\b(?:with|using|by)\b(?: the)?(?: model)?|{_SAYS_MODEL}|用)\s*([A-Za-z0-9][\w-]*/[\w.:/-]*\w)",
+    re.ASCII | re.IGNORECASE,
 )
+"""Of a provider, or, where it is said to be one, of an endpoint of the settings."""
 
 MAKE = _compiled(rf"""
     \b(?:make|generate|create|produce|collect|synthesi[sz]e)\b(?: me| us)? {_WORDS}{_ROWS}\b
@@ -134,7 +138,7 @@ NO_TOOLS = _compiled(
     r"\bwithout (?:any )?tools\b|\bwith no tools\b|(?:不用|不带|不使用|没有|不要)(?:任何)?工具"
 )
 TOOLS = re.compile(
-    r"\b(?:with|using) (?:only )?(?:and )?(?:the )?"
+    r"\b(?:(?:with|using) (?:only )?(?:and )?(?:the )?|and the )"
     r"((?:[a-z_]+(?:, | and )){0,4}[a-z_]+) (?:tools?|toolsets?)\b"
     r"|(?:用|使用|带)\s*([a-z_]+(?:\s*(?:,|、|和|与)\s*[a-z_]+){0,4})\s*的?工具集?",
     re.IGNORECASE,

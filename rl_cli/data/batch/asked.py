@@ -61,14 +61,19 @@ def held_out_items(folder: BatchFolder, config: BatchConfig) -> list[Item]:
             found.setdefault(_hash(item), item)
     else:
         if not chosen:
-            hint = "lower eval_held_out, or give more items"
-            raise BadUsage(f"{config.input} has no items beside those to be held out", hint)
+            raise none_left(config)
     if not chosen:
         try:
             write_json(folder.held_out, list(found))
         except OSError as error:
             raise explain_os_error(error, folder.held_out) from error
     return list(found.values())
+
+
+def none_left(config: BatchConfig) -> BadUsage:
+    """The error of an input that has no items beside those for evaluation."""
+    hint = "lower eval_held_out, or give more items"
+    return BadUsage(f"{config.input} has no items beside those to be held out", hint)
 
 
 def _held_out(folder: BatchFolder) -> frozenset[str]:

@@ -183,9 +183,12 @@ class BatchConfig(Section):
 
 def differences(stored: BatchConfig, wanted: BatchConfig) -> list[str]:
     """What a batch was begun with and what is wanted now, where the two would mix in its data."""
-    was, now = stored.model_dump(), wanted.model_dump()
-    return [
-        f"{name} was {was[name]!r} and is {now[name]!r}"
-        for name in was
-        if name not in FREE and was[name] != now[name]
-    ]
+    was, now = _flat(stored), _flat(wanted)
+    return [f"{name} was {was[name]!r} and is {now[name]!r}" for name in was if was[name] != now[name]]
+
+
+def _flat(config: BatchConfig) -> dict[str, Any]:
+    """What may not change, by the names of the settings: `sandbox.image`."""
+    fields = config.model_dump(exclude=set(FREE))
+    sandbox = fields.pop("sandbox")
+    return {**fields, **{f"sandbox.{name}": value for name, value in sandbox.items()}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -66,6 +67,7 @@ class Totals:
         self._rows: Counter[str] = Counter(dict.fromkeys(Status, 0))
         self._sums: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
         self._reasons: Counter[str] = Counter()
+        self._first: dict[str, RowReport] = {}
         self._over_limit = 0
         self._calls, self._cost_usd = 0, 0.0
         self._paid: set[bytes] = set()
@@ -77,7 +79,9 @@ class Totals:
         for name in COUNTED:
             self._sums[name] += getattr(report, name) or 0
         if report.reason:
-            self._reasons[f"{report.status}: {_NUMBER.sub('N', report.reason)}"] += 1
+            kind = f"{report.status}: {_NUMBER.sub('N', report.reason)}"
+            self._reasons[kind] += 1
+            self._first.setdefault(kind, report)
         keys = {bytes.fromhex(key) for key in report.paid}
         if not keys or keys - self._paid:
             self._calls += report.calls
@@ -105,8 +109,15 @@ class Totals:
             **{name: self._sums[name] for name in COUNTED},
             "calls": self._calls,
             "cost_usd": round(self._cost_usd, 6),
-            "reasons": dict(self._reasons.most_common(MOST_REASONS)),
+            "reasons": dict(self._told_reasons()),
         }
+
+    def _told_reasons(self) -> Iterator[tuple[str, int]]:
+        """Reasons that differ in their numbers are one: that of the first row."""
+        for kind, count in self._reasons.most_common(MOST_REASONS):
+            first = self._first[kind]
+            so = ", the first" if count > 1 and _NUMBER.search(first.reason) else ""
+            yield f"{first.status}{so}: {first.reason}", count
 
 
 def to_line(report: RowReport) -> dict[str, Any]:

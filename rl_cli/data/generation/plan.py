@@ -10,7 +10,7 @@ from environments.policies.base import Usage
 from environments.policies.endpoints.token_estimate import request_tokens
 from rl_cli.core.messages import Message
 from rl_cli.core.settings import load_settings
-from rl_cli.data.batch.asked import asked_items
+from rl_cli.data.batch.asked import asked_items, none_left
 from rl_cli.data.batch.config import BatchConfig
 from rl_cli.data.batch.entries import Damage, read_entries
 from rl_cli.data.batch.folder import batch_folder
@@ -81,7 +81,7 @@ def plan_of(config: BatchConfig, retry_failed: bool = False) -> Plan:
         retry_failed: Samples that have failed are asked again.
 
     Raises:
-        BadUsage: As `items`, or a toolset cannot be offered here.
+        BadUsage: As `items`, or a toolset cannot be offered here, or all items are held out.
     """
     plan, draws, index = Plan(config.model), Draws(config), Index(accepts(config))
     used, rows = Usage(), 0
@@ -109,6 +109,8 @@ def plan_of(config: BatchConfig, retry_failed: bool = False) -> Plan:
         if len(asked) < LOOKED_AT:
             prefill: list[Message] = config.prefill  # type: ignore[assignment]
             asked.append(request_tokens([*prefill, *item.messages], tool_schemas(toolsets)))
+    if config.eval_held_out and not plan.items:
+        raise none_left(config)
     _estimate(plan, config, used, rows, sum(asked) / len(asked) if asked else 0.0)
     return plan
 

@@ -49,7 +49,7 @@ def wanted_batch(given: Mapping[str, Any], more: Mapping[str, Any], count: int |
         config = _sized(config, count, begun)
     if config.model is None:
         config = config.model_copy(update={"model": _model()})
-    _check_names(config)
+    check_names(config)
     if begun:
         folder.check_same(config)
     return config
@@ -90,7 +90,8 @@ def _sized(config: BatchConfig, count: int, begun: bool) -> BatchConfig:
     return checked({**config.model_dump(), "samples": each, "max_samples": -(-count // each)})
 
 
-def _check_names(config: BatchConfig) -> None:
+def check_names(config: BatchConfig) -> None:
+    """Raises BadUsage where its model or environment does not exist, or a key is missing."""
     from environments.catalogue import find_environment
     from rl_cli.agent.models import OPERATOR, resolve_policy
 

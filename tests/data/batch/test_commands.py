@@ -25,6 +25,7 @@ def test_a_whole_batch(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture
     assert shown["failed"] == "1 deadline"
     assert shown["cost"] == "$0.2000"
     assert shown["terminal"].split() == ["3", "2", "1"]
+    assert shown["folder"] == str(folder.path)
     assert run(["data", "merge", "batch", "--min-score", "0"]) == 0
     assert run(["data", "stats", "batch"]) == 0
     assert "merged     2\n" in capsys.readouterr().out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -91,6 +92,49 @@ def test_a_dry_run_tells_draws_and_cost_and_asks_nothing(
     assert plan["offered"] == [{"toolsets": ["math"], "items": 1}]
     assert not server.requests
     assert not batch_folder("b").exists()
+
+
+def test_a_dry_run_tells_what_is_missing_to_begin(tmp_path: Path, rl_cli: RunHere) -> None:
+    input_ = write_prompts(tmp_path / "in.jsonl", ["a"])
+    words = ["data", "generate", "--input", str(input_), "--name", "b", "--dry-run"]
+    no_key = rl_cli(*words, "--model", "openai/m")
+    assert "it cannot begin yet: openai/m needs a key" in no_key.err
+    assert "builtin/operator makes no training data" in rl_cli(*words).err
+    assert "samples to ask" in no_key.out
+    typo = rl_cli(*words, "--model", "openai/m", "--score", "gsm8")
+    assert (typo.code, typo.out) == (2, "")
+    assert "did you mean gsm8k" in typo.err
+    words += ["--score", "gsm8k", "--eval-every", "1", "--eval-held-out", "1", "--model", "openai/m"]
+    assert "no items beside those to be held out" in rl_cli(*words).err
+
+
+def test_a_batch_in_containers_wants_an_image_before_anything_is_asked(
+    tmp_path: Path, server: WireServer, rl_cli: RunHere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "docker").write_text("#!/bin/sh\n")
+    (tmp_path / "docker").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    input_ = write_prompts(tmp_path / "in.jsonl", ["a"])
+    words = ["data", "generate", "--input", str(input_), "--name", "b", "--model", "openai/m", "--yes"]
+    done = rl_cli(*words, "--base-url", server.openai_url, "--toolsets", "terminal", "--sandbox", "docker")
+    assert (done.code, server.requests) == (2, [])
+    assert "docker starts from an image, and none is named" in done.err
+    assert not batch_folder("b").exists()
+
+
+def test_rows_that_a_merge_discards_are_told_at_the_end(
+    tmp_path: Path, server: WireServer, rl_cli: RunHere
+) -> None:
+    input_ = write_prompts(tmp_path / "in.jsonl", ["a", "b"])
+    server.set(lambda request: agent(request) if len(request.body["messages"]) > 1 else _invents(request))
+    words = ["data", "generate", "--input", str(input_), "--name", "b", "--model", "openai/m", "--yes"]
+    done = rl_cli(*words, "--base-url", server.openai_url, "--toolsets", "math", "--sandbox", "local")
+    assert done.code == 0, done.err
+    assert "0 rows kept, discarded: 2 invented_tool" in done.err
+
+
+def _invents(request: Request) -> Answer:
+    return Reply(calls=[Call("no_such_tool", {})])
 
 
 def test_a_trial_first_and_then_the_rest_and_bad_rows_are_told(

@@ -36,6 +36,14 @@ def test_plain_text_with_calls_folded_out_of_a_terminal(rows: str) -> None:
     assert "x" * 500 in run_here("data", "show", rows, "--full").out
 
 
+def test_a_row_that_is_not_there_is_told_with_those_that_are(rows: str, tmp_path: Path) -> None:
+    done = run_here("data", "show", rows, "--row", "3")
+    assert (done.code, done.out) == (2, "")
+    assert "there is no row '3' (a number from 1 to 2, or the beginning of a key)" in done.err
+    empty = write_rows(tmp_path / "empty.jsonl", [])
+    assert "there are no rows at all" in run_here("data", "show", str(empty), "--row", "1").err
+
+
 def test_a_terminal_gets_colours_unless_no_color_is_set(rows: str) -> None:
     for environment, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
         with Terminal("data", "show", rows, PAGER="cat", **environment) as terminal:

@@ -86,10 +86,17 @@ def test_a_refusal_and_a_mistake_are_told_and_nothing_more_is_called() -> None:
         assert len(used.calls) == 1
 
 
+def test_what_a_batch_came_to_is_told_in_counts() -> None:
+    kept = play("how is the batch going", tools(status("now", merged=1, discarded={"not_best": 4}))).answer
+    assert "Rows: 1 kept; discarded: 4 not_best\n" in kept
+    running = play("how is the batch going", tools(status("now", state="running", done=2))).answer
+    assert "2 of at most 5 done" in running
+
+
 @pytest.mark.parametrize(
     ("request_", "called", "part"),
     [
-        ("how is the batch going", ("data_status", {}), "5 of at most 5 done"),
+        ("how is the batch going", ("data_status", {}), "5 of 5 done"),
         ("list the batches", ("data_status", {}), "- p: finished\n- q: failed"),
         ("批次 p-1 的进度如何？", ("data_status", {"name": "p-1"}), "样本：完成 5"),
         ("stop the batch", ("data_stop", {}), "what is in flight comes to its end"),

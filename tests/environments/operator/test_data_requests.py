@@ -206,6 +206,13 @@ def test_from_one_sentence_to_a_set_for_trl(request_: str) -> None:
             {"input": "stop-the-batch.jsonl", "each": 4},
         ),
         ("用 openai/gpt-5.5 从 p.jsonl 生成 30 条样本，使用终端工具", {"toolsets": ("terminal",)}),
+        (
+            "make 5 samples from p.jsonl with the model vllm/qwen and the math tools",
+            {"model": "vllm/qwen", "toolsets": ("math",)},
+        ),
+        ("make 5 samples from p.jsonl with model openai/gpt-5.5", {"model": "openai/gpt-5.5"}),
+        ("用 vllm/qwen 从 p.jsonl 生成 5 条样本", {"model": "vllm/qwen"}),
+        ("生成 5 条样本，输入 p.jsonl，模型 vllm/qwen", {"model": "vllm/qwen", "input": "p.jsonl"}),
     ],
 )
 def test_what_is_made_is_read_with_its_figures(request_: str, wanted: dict[str, object]) -> None:
