@@ -8,6 +8,7 @@ from tools.dispatcher import CallContext, ToolError, tool
 from tools.everyday.shell_session import ShellSession, session_of
 from tools.everyday.task_sandbox import COVERED, confinement, tool_errors
 from tools.sandboxes.base import ProcessStatus
+from tools.sandboxes.bash import for_bash
 
 LOG_BYTES = 32_000
 """Of the output that one call returns."""
@@ -58,7 +59,7 @@ async def process(
 async def _start(session: ShellSession, command: str) -> dict[str, Any]:
     if not command.strip():
         raise ToolError("invalid_arguments", "start needs a command")
-    id = await session.sandbox.start_process(await session.script(command, save=False))
+    id = await session.sandbox.start_process(for_bash(await session.script(command, save=False)))
     session.commands[id] = command
     return {"id": id, "command": command}
 

@@ -21,8 +21,6 @@ LONGEST_ARGUMENT = 100_000
 SESSIONS = "shell_sessions"
 """Key of what lives with a context."""
 
-START = "set -- sh; command -v bash >/dev/null && set -- bash; exec $1 -c {program} $1 {command}"
-"""bash where the sandbox has it: it is what models write for."""
 RESTORE = (
     "if [ -f {file} ]; then while read -r rl_cli_last; do rl_cli_saved=$rl_cli_last; done <{file}; "
     'if [ -f {file}."$rl_cli_saved" ]; then . {file}."$rl_cli_saved"; rl_cli_before=${{OLDPWD-}}; '
@@ -32,7 +30,6 @@ RESTORE = (
 """All on one line, so that the shell counts the lines of the command."""
 SAVE = "unset RL_CLI_COMMAND; export PWD; export -p >{file}.{number} && echo {number} >>{file}"
 """RL_CLI_COMMAND tells commands apart in some kinds of sandbox, so it must not outlive one."""
-RUN = 'rl_cli_text=$1; set --; eval "unset rl_cli_text; $rl_cli_text"'
 
 
 @dataclass
@@ -48,7 +45,7 @@ class ShellSession:
     """Id of a background process -> what was asked for."""
 
     async def script(self, command: str, save: bool) -> str:
-        """Text for `sh` that runs a command in the session; with or without effect on the next one.
+        """Text for bash or `sh` that runs a command in the session; with or without effect on the next one.
 
         Raises:
             ValueError: No command can be this.
@@ -63,7 +60,7 @@ class ShellSession:
             path = f"{self.file}-{secrets.token_hex(8)}"
             await self.sandbox.write_bytes(path, command.encode(errors="surrogateescape"))
             command = f". {quote(path)}"
-        return START.format(program=quote(program + RUN), command=quote(command))
+        return program + command
 
 
 async def session_of(context: CallContext) -> ShellSession:

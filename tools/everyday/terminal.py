@@ -59,7 +59,7 @@ async def terminal(
     session = await session_of(context)
     with tool_errors():
         script = await session.script(command, save=True)
-    return await run_for(context, session.sandbox, script, timeout)
+    return await run_for(context, session.sandbox, script, timeout, bash=True)
 
 
 def check_timeout(seconds: float) -> None:
@@ -68,12 +68,18 @@ def check_timeout(seconds: float) -> None:
         raise ToolError("invalid_arguments", f"timeout must be above 0 and at most {MOST_SECONDS} seconds")
 
 
-async def run_for(context: CallContext, sandbox: Sandbox, script: str, timeout: float) -> dict[str, Any]:  # noqa: ASYNC109
-    """Runs a text for `sh` in a sandbox; what a model is told of how it went."""
+async def run_for(
+    context: CallContext,
+    sandbox: Sandbox,
+    script: str,
+    timeout: float,  # noqa: ASYNC109
+    bash: bool = False,
+) -> dict[str, Any]:
+    """Runs a text in a sandbox, as its `run` does; what a model is told of how it went."""
     if context.deadline is not None:  # partial output is better than none
         timeout = max(0.1, min(timeout, context.deadline - time.monotonic() - 1))
     with tool_errors():
-        result = await sandbox.run(script, timeout, output_limit=OUTPUT_BYTES)
+        result = await sandbox.run(script, timeout, output_limit=OUTPUT_BYTES, bash=bash)
     told: dict[str, Any] = {
         "exit_code": result.exit_code,
         "stdout": result.stdout.text,

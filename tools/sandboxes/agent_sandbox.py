@@ -141,6 +141,7 @@ class AgentSandbox(Files, BackgroundProcesses):
         env: Mapping[str, str],
         stdin: AsyncIterator[bytes] | bytes | None,
         sinks: tuple[Sink, Sink],
+        bash: bool = False,
     ) -> int | None:
         check_command(command, cwd, env)
         link = self._link
@@ -150,6 +151,7 @@ class AgentSandbox(Files, BackgroundProcesses):
             raise SandboxGone(f"the {self.kind} sandbox has not been started")
         request = {
             "command": command,
+            "bash": bash,
             "cwd": os.path.join(self.workdir, cwd or ""),
             "env": {**self._env, **env},
         }

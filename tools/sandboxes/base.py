@@ -162,8 +162,9 @@ class Sandbox(ABC):
         env: Mapping[str, str] | None = None,
         stdin: bytes | None = None,
         output_limit: int = OUTPUT_LIMIT,
+        bash: bool = False,
     ) -> CommandResult:
-        """Runs a command of `sh`.
+        """Runs a command.
 
         Args:
             command: Text for `sh -c`; any length.
@@ -172,6 +173,7 @@ class Sandbox(ABC):
             env: Variables on top of the sandbox's.
             stdin: None: it reads an end of file at once.
             output_limit: Bytes of each stream that are kept.
+            bash: Whether bash runs it where the sandbox has it, of the length of an argument; else `sh`.
 
         Raises:
             ValueError: No command can be or have this; see `check_command`.

@@ -14,7 +14,7 @@ from tools.sandboxes.agent_link import Launch
 from tools.sandboxes.agent_sandbox import AgentSandbox, why_no_agent
 from tools.sandboxes.agent_start import fork
 from tools.sandboxes.base import SandboxConfig, SandboxError
-from tools.sandboxes.host_folders import new_folder, remove_folder
+from tools.sandboxes.task_folders import TaskFolder, give_back, take_folder
 
 MARK = "RL_CLI_SANDBOX"
 """A variable that all processes of a sandbox carry, each sandbox with a value of its own."""
@@ -29,7 +29,7 @@ class Local(AgentSandbox):
 
     def __init__(self, config: SandboxConfig) -> None:
         super().__init__(config)
-        self._folder: Path | None = None
+        self._folder: TaskFolder | None = None
         self._mark = secrets.token_hex(8)
 
     @classmethod
@@ -39,14 +39,12 @@ class Local(AgentSandbox):
 
     def _make(self) -> None:
         try:
-            folder = new_folder()
-            self._folder = folder
-            for name in ("work", "home", "tmp", "private"):
-                (folder / name).mkdir()
+            self._folder = take_folder()
         except OSError as error:
             raise SandboxError(f"local has no folder for the task: {error}") from None
-        self.workdir = str(self.config.workdir or f"{folder}/work")
-        self.private = f"{folder}/private"
+        self._place = str(self._folder.path)
+        self.workdir = str(self.config.workdir or f"{self._place}/work")
+        self.private = f"{self._place}/private"
 
     def _launch(self) -> Launch:
         return fork
@@ -57,16 +55,17 @@ class Local(AgentSandbox):
     def _environment(self) -> dict[str, str]:
         return {
             "PATH": os.environ.get("PATH", os.defpath),
-            "HOME": f"{self._folder}/home",
-            "TMPDIR": f"{self._folder}/tmp",
+            "HOME": f"{self._place}/home",
+            "TMPDIR": f"{self._place}/tmp",
             MARK: self._mark,
         }
 
     def _clean_up(self) -> None:
-        if self._link is not None and not self._link.clean:
+        clean = self._link is not None and self._link.clean
+        if self._link is not None and not clean:
             _end_marked(f"{MARK}={self._mark}".encode())
         if self._folder is not None:
-            remove_folder(self._folder)
+            give_back(self._folder, ended=clean)
 
 
 def _end_marked(variable: bytes) -> None:

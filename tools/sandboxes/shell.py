@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any, ClassVar, NoReturn
 
 from tools.sandboxes.background import BackgroundProcesses
+from tools.sandboxes.bash import for_bash
 from tools.sandboxes.base import (
     BASE_ENVIRONMENT,
     SandboxConfig,
@@ -119,12 +120,13 @@ class ShellSandbox(Files, BackgroundProcesses):
         env: Mapping[str, str],
         stdin: AsyncIterator[bytes] | bytes | None,
         sinks: tuple[Sink, Sink],
+        bash: bool = False,
     ) -> int | None:
         self._check()
         id, mark = f"{self._id}.{secrets.token_hex(8)}", secrets.token_hex(16)
         where = self.workdir if cwd is None else cwd if cwd.startswith("/") else f"{self.workdir}/{cwd}"
         script = wrapped(
-            command,
+            for_bash(command) if bash else command,
             mark,
             cwd=where,
             env={**self._environment, **self.config.env, **env, COMMAND_VARIABLE: id},

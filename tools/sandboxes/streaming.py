@@ -30,6 +30,7 @@ class Streaming(Sandbox, ABC):
         env: Mapping[str, str],
         stdin: AsyncIterator[bytes] | bytes | None,
         sinks: tuple[Sink, Sink],
+        bash: bool = False,
     ) -> int | None:
         """Runs a command, and returns its exit code; None: it was not over in time, and has been ended.
 
@@ -37,6 +38,7 @@ class Streaming(Sandbox, ABC):
             stdin: What it reads. The next piece is asked for when the one before has been taken.
             sinks: Given its stdout and stderr as they come; must be quick, the event loop waits for them.
                 What they raise ends the command and comes out of here.
+            bash: Whether bash runs it where the sandbox has it.
 
         Raises:
             ValueError: No command can be like this.
@@ -52,11 +54,13 @@ class Streaming(Sandbox, ABC):
         env: Mapping[str, str] | None = None,
         stdin: bytes | None = None,
         output_limit: int = OUTPUT_LIMIT,
+        bash: bool = False,
     ) -> CommandResult:
         out, err = Capture(output_limit), Capture(output_limit)
         began = time.monotonic()
+        sinks = (out.feed, err.feed)
         code = await self._execute(
-            command, seconds, cwd=cwd, env=env or {}, stdin=stdin, sinks=(out.feed, err.feed)
+            command, seconds, cwd=cwd, env=env or {}, stdin=stdin, sinks=sinks, bash=bash
         )
         took = time.monotonic() - began
         return CommandResult(code, out.output(), err.output(), took, timed_out=code is None)

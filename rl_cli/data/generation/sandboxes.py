@@ -92,7 +92,8 @@ async def enter(context: CallContext, folder: str) -> None:
         SandboxError: There is none; or as `sandbox_of` of the tools.
     """
     session = await session_of(context)
-    went = await session.sandbox.run(await session.script(f"cd -- {quote(folder)}", save=True), ENTER_SECONDS)
+    script = await session.script(f"cd -- {quote(folder)}", save=True)
+    went = await session.sandbox.run(script, ENTER_SECONDS, bash=True)
     if went.exit_code != 0:
         raise SandboxError(f"the row's folder {folder} cannot be entered: {went.stderr.text.strip()}")
 
