@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from environments.parsers.base import ParsedCall
 from environments.parsers.families import FAMILIES, parser_for
@@ -35,6 +36,7 @@ _MARKS = (
 )
 
 
+@lru_cache(64)
 def family_for(model: str, template: str = "") -> Family:
     """How turns are read; what reads like reasoning in any model's turn is reasoning, and no text is lost.
 

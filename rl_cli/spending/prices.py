@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -51,6 +52,7 @@ def is_free(model: str, base_url: str | None = None) -> bool:
     return is_loopback(base_url) if base_url else provider in LOCAL_PROVIDERS
 
 
+@lru_cache(64)
 def is_loopback(address: str) -> bool:
     """Whether an address is on this computer: localhost, 127.0.0.0/8, ::1, 0.0.0.0."""
     try:
