@@ -32,7 +32,8 @@ class AgentLink:
 
     Attributes:
         gone: Why nothing can be asked any more.
-        clean: Whether the agent has said, last of all, that nothing is left of the task.
+        clean: Whether the agent has said, last of all, that nothing of the task runs any more.
+        left_nothing: And that it has taken away what the task had on this machine.
     """
 
     def __init__(self, kind: str) -> None:
@@ -50,7 +51,7 @@ class AgentLink:
         """Whether the loop tells when more can be sent."""
         self._last_id = 0
         self.gone: str | None = None
-        self.clean = False
+        self.clean = self.left_nothing = False
 
     async def start(self, launch: Launch, settings: Mapping[str, Any], groups: list[int]) -> None:
         """Starts the agent, and has it set up the place of commands.
@@ -218,7 +219,7 @@ class AgentLink:
             what, id, value = protocol.HEAD.unpack_from(data) if data else (protocol.CLEAN, 0, 0)
             self._pidfd = descriptors[0] if descriptors else self._pidfd
             if what == protocol.CLEAN:
-                self.clean = bool(data)
+                self.clean, self.left_nothing = bool(data), bool(value)
                 self._hang_up()
                 if self._process is None:
                     self._is_over()

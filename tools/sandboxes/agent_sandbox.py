@@ -74,6 +74,9 @@ class AgentSandbox(Files, BackgroundProcesses):
     def _clean_up(self) -> None:
         """Removes what is left on the host when the agent has ended. Blocks."""
 
+    def _left_nothing(self) -> None:
+        """The agent has taken away what was on the host."""
+
     async def start(self) -> None:
         if self.config.image:
             raise SandboxError(f"{self.kind} takes no image", "leave it out, or choose another kind: docker")
@@ -122,7 +125,10 @@ class AgentSandbox(Files, BackgroundProcesses):
         async with turns().starts_and_stops:
             if self._link is not None:
                 await self._link.close()
-            await asyncio.to_thread(self._remove)
+            if self._link is not None and self._link.left_nothing:
+                self._left_nothing()
+            else:
+                await asyncio.to_thread(self._remove)
 
     def _remove(self) -> None:
         if self._group is not None:

@@ -48,7 +48,8 @@ class ControlGroup:
         self._resources = resources
         self.bounds: set[str] = set()
         """Which fields of the resources it bounds."""
-        self._folders: list[Path] = []
+        self.folders: list[Path] = []
+        """What was made."""
         self._doors: list[int] = []
 
     def make(self) -> None:
@@ -61,9 +62,9 @@ class ControlGroup:
                 continue
             group = base.folders[controller] / name
             try:
-                if group not in self._folders:
+                if group not in self.folders:
                     group.mkdir()
-                    self._folders.append(group)
+                    self.folders.append(group)
                 for file, value in settings.items():
                     if file not in COUNTING_SWAP or (group / file).exists():
                         (group / file).write_text(value)
@@ -83,9 +84,9 @@ class ControlGroup:
         """Ends what is left in it."""
         for door in self.doors():
             os.close(door)
-        for folder in self._folders:
+        for folder in self.folders:
             _remove(folder)
-        self._folders.clear()
+        self.folders.clear()
 
 
 COUNTING_SWAP = ("memory.memsw.limit_in_bytes", "memory.swap.max")

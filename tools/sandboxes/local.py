@@ -14,7 +14,7 @@ from tools.sandboxes.agent_link import Launch
 from tools.sandboxes.agent_sandbox import AgentSandbox, why_no_agent
 from tools.sandboxes.agent_start import fork
 from tools.sandboxes.base import SandboxConfig, SandboxError
-from tools.sandboxes.task_folders import TaskFolder, give_back, take_folder
+from tools.sandboxes.task_folders import TaskFolder, take_folder
 
 MARK = "RL_CLI_SANDBOX"
 """A variable that all processes of a sandbox carry, each sandbox with a value of its own."""
@@ -50,7 +50,12 @@ class Local(AgentSandbox):
         return fork
 
     def _settings(self) -> dict[str, Any]:
-        return {"space": None, "user": None, "rlimits": self._rlimits()}
+        return {"space": None, "user": None, "rlimits": self._rlimits(), "leave": self._leaving()}
+
+    def _leaving(self) -> dict[str, Any]:
+        assert self._folder is not None
+        assert self._group is not None
+        return {"groups": [str(folder) for folder in self._group.folders], **self._folder.leaving()}
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -60,12 +65,16 @@ class Local(AgentSandbox):
             MARK: self._mark,
         }
 
+    def _left_nothing(self) -> None:
+        assert self._folder is not None
+        self._folder.keep()
+
     def _clean_up(self) -> None:
         clean = self._link is not None and self._link.clean
         if self._link is not None and not clean:
             _end_marked(f"{MARK}={self._mark}".encode())
         if self._folder is not None:
-            give_back(self._folder, ended=clean)
+            self._folder.give_back(ended=clean)
 
 
 def _end_marked(variable: bytes) -> None:

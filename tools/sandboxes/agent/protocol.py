@@ -18,7 +18,8 @@ HEAD = struct.Struct("=Bqq")
 """What the message is, which command it is about, a number."""
 HELLO, READY, FAILED, ENDED, CLEAN = range(5)
 """To the host: HELLO from what forks agents; READY, or FAILED with why, and a descriptor of a process that
-the host has not started itself; ENDED with an exit code; CLEAN last of all, where nothing is left."""
+the host has not started itself; ENDED with an exit code; CLEAN last of all, where
+nothing runs any more, with 1 where nothing is left on this machine."""
 SETUP, RUN, END, DROP = range(10, 14)
 """From the host: SETUP with body and groups, RUN with body, stdin, stdout and stderr, DROP with pipes."""
 LONGEST_MESSAGE = 16384

@@ -14,6 +14,7 @@ import resource
 import select
 import struct
 
+from .leaving import take_away
 from .place import set_up
 from .protocol import (
     CLEAN,
@@ -94,6 +95,8 @@ class Agent:
         self.mark = FIRST_MARK if hard == resource.RLIM_INFINITY else min(FIRST_MARK, hard)
         self.groups: list[int] = []
         """What a process writes to that enters the control groups of commands: they are not ours."""
+        self.leaving: dict[str, Any] | None = None
+        """How `take_away` is to be called at the end."""
         self.poll = select.poll()
         self.poll.register(link, select.POLLIN)
         self.wake = waking_pipe()
@@ -131,7 +134,7 @@ class Agent:
         """Ends all that runs."""
         if self.reap() and not end_all(lambda: below(os.getpid())):
             return False
-        self.send(CLEAN)
+        self.send(CLEAN, value=int(self.leaving is not None and take_away(**self.leaving)))
         return True
 
     def obey(self) -> bool:
@@ -144,6 +147,7 @@ class Agent:
             self.groups = [fcntl.fcntl(group, fcntl.F_DUPFD_CLOEXEC, HIGH) for group in descriptors]
             for group in descriptors:
                 os.close(group)
+            self.leaving = settings["leave"]
             self.set_up(settings)
         elif what == RUN:
             self.run(id, body_of(data, descriptors), descriptors)
