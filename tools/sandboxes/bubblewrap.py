@@ -117,7 +117,13 @@ class Bubblewrap(AgentSandbox):
             "folders": [*folders, ("/tmp", 0o1777)],  # the last, since it hides the rest of the file system
             "bound": None if self.config.workdir is None else (BOUND, self.workdir),
         }
-        return {"space": space, "user": self._user, "rlimits": rlimits, "filter": call_filter(), "leave": None}
+        return {
+            "space": space,
+            "user": self._user,
+            "rlimits": rlimits,
+            "filter": call_filter(),
+            "leave": None,
+        }
 
     def _environment(self) -> dict[str, str]:
         return {"HOME": HOME, "USER": "sandbox", "LOGNAME": "sandbox", "TMPDIR": "/tmp"}

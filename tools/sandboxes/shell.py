@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any, ClassVar, NoReturn
 
 from tools.sandboxes.background import BackgroundProcesses
-from tools.sandboxes.bash import for_bash
 from tools.sandboxes.base import (
     BASE_ENVIRONMENT,
     SandboxConfig,
@@ -18,6 +17,7 @@ from tools.sandboxes.base import (
     SandboxGone,
     check_command,
 )
+from tools.sandboxes.bash import for_bash
 from tools.sandboxes.conversation import Conversation
 from tools.sandboxes.files import Files
 from tools.sandboxes.streaming import Sink

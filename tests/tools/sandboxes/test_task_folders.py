@@ -1,4 +1,4 @@
-"""A folder is used again only where nothing of its task can be in it, and nothing outside of it is touched."""
+"""A folder is used again only where nothing of its task can be in it; nothing outside of it is touched."""
 
 from __future__ import annotations
 
