@@ -151,47 +151,95 @@ def under_bwrap() -> list[str]:
     return [bubblewrap._program(), *bubblewrap._arguments(SandboxConfig("bubblewrap")), "--"]
 
 
-def compare(folder: Path, sandbox: str, in_flight: int, before: Sequence[str] = ()) -> None:
+@dataclass
+class Compared:
+    """A batch beside a bare loop: medians of the ratios of runs that took turns."""
+
+    sandbox: str
+    in_flight: int
+    beside: str
+    throughput: float
+    """Of the bare loop's."""
+    cpu: float
+    """Times the bare loop's."""
+    milliseconds: tuple[float, float]
+    """CPU of an item, starts included: ours, the bare loop's."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.sandbox}, {self.in_flight} in flight: throughput {self.throughput:.2f} of {self.beside}, "
+            f"CPU {self.cpu:.2f} times its own "
+            f"({self.milliseconds[0]:.1f} to {self.milliseconds[1]:.1f} ms an item, starts included)"
+        )
+
+
+def compare(folder: Path, sandbox: str, in_flight: int, before: Sequence[str] = ()) -> Compared:
+    """
+    Args:
+        folder: An empty one.
+        before: What the bare loop starts its shells with.
+    """
     items = ITEMS[in_flight]
     input_ = folder / "rows.jsonl"
     write_rows(input_, items)
     pairs = []
     for round_ in range(ROUNDS):
-        home = folder / f"{sandbox.split()[0]}-{in_flight}-{bool(before)}-{round_}"
-        pairs.append((bare(input_, items, in_flight, before), ours(input_, items, in_flight, sandbox, home)))
-    rate = statistics.median(b.seconds / o.seconds for b, o in pairs)
-    cpu = statistics.median(o.cpu / b.cpu for b, o in pairs)
+        lone = bare(input_, items, in_flight, before)
+        pairs.append((lone, ours(input_, items, in_flight, sandbox, folder / f"home-{round_}")))
     each = [1000 * statistics.median(run.cpu / items for run in runs) for runs in zip(*pairs, strict=True)]
-    loop = "a bare loop's with bwrap" if before else "the bare loop's"
-    print(
-        f"{sandbox}, {in_flight} in flight: throughput {rate:.2f} of {loop}, "
-        f"CPU {cpu:.2f} times its own ({each[1]:.1f} to {each[0]:.1f} ms an item, starts included)"
+    return Compared(
+        sandbox,
+        in_flight,
+        "a bare loop's with bwrap" if before else "the bare loop's",
+        statistics.median(b.seconds / o.seconds for b, o in pairs),
+        statistics.median(o.cpu / b.cpu for b, o in pairs),
+        (each[1], each[0]),
     )
 
 
-def start_and_memory(folder: Path) -> None:
+@dataclass
+class Start:
+    """How a batch of MANY_ROWS begins, beside a bare loop."""
+
+    first: float
+    """Seconds to the first request."""
+    sdk: float
+    """Seconds that the import of the SDK takes."""
+    more_mib: float
+    """What its memory has at most, above that of the bare loop."""
+
+    def __str__(self) -> str:
+        return (
+            f"of {MANY_ROWS:,} rows: first request after {self.first:.2f} s, "
+            f"the SDK's import takes {self.sdk:.2f} s; peak memory {self.more_mib:.0f} MiB above the bare loop's"
+        )
+
+
+def start_and_memory(folder: Path) -> Start:
     input_ = folder / "many.jsonl"
     write_rows(input_, MANY_ROWS)
     began = time.monotonic()
     subprocess.run([sys.executable, "-c", "import openai"], check=True)
     sdk = time.monotonic() - began
     lone, full = bare(input_, 8, 4), ours(input_, 8, 4, "local", folder / "many")
-    print(
-        f"of {MANY_ROWS:,} rows: first request after {full.first:.2f} s, the SDK's import takes {sdk:.2f} s; "
-        f"peak memory {full.peak_mib:.0f} MiB, the bare loop's {lone.peak_mib:.0f} MiB"
-    )
+    return Start(full.first, sdk, full.peak_mib - lone.peak_mib)
+
+
+def compile_modules() -> None:
+    """As an installation has them."""
+    for package in ("rl_cli", "tools", "environments", "prompts"):
+        compileall.compile_dir(package, quiet=1)
 
 
 def main() -> None:
-    for package in ("rl_cli", "tools", "environments", "prompts"):  # as an installation has it
-        compileall.compile_dir(package, quiet=1)
-    with tempfile.TemporaryDirectory() as folder:
-        for sandbox in (NONE, "local", "bubblewrap"):
-            for in_flight in ITEMS:
-                compare(Path(folder), sandbox, in_flight)
+    compile_modules()
+    cases = [(sandbox, ()) for sandbox in (NONE, "local", "bubblewrap")]
+    for sandbox, before in [*cases, ("bubblewrap", under_bwrap())]:
         for in_flight in ITEMS:
-            compare(Path(folder), "bubblewrap", in_flight, under_bwrap())
-        start_and_memory(Path(folder))
+            with tempfile.TemporaryDirectory() as folder:
+                print(compare(Path(folder), sandbox, in_flight, before))
+    with tempfile.TemporaryDirectory() as folder:
+        print(start_and_memory(Path(folder)))
 
 
 if __name__ == "__main__":
