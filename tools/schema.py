@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
+from rl_cli.core.errors import BadUsage
 from tools.spec import CallContext
 
 SECTION = re.compile(r"(Args|Arguments|Returns|Yields|Raises):\s*")
@@ -68,7 +70,10 @@ def read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
     Raises:
         TypeError: There is no docstring.
+        BadUsage: Python was told to drop all of them.
     """
+    if sys.flags.optimize > 1:
+        raise BadUsage("Python dropped the docstrings of the tools", "unset PYTHONOPTIMIZE, leave out -OO")
     text = inspect.getdoc(function)
     if not text:
         raise TypeError(

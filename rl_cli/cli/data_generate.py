@@ -11,7 +11,7 @@ import typer
 from rl_cli.cli.app import JsonOption, YesOption
 from rl_cli.cli.ask import AddressOption
 from rl_cli.cli.event_lines import counted
-from rl_cli.cli.output import print_fields, print_json, say
+from rl_cli.cli.output import nothing_on_stdout, print_fields, print_json, say
 from rl_cli.core.errors import BadUsage, Refused
 
 if TYPE_CHECKING:
@@ -160,14 +160,14 @@ def _run(config: BatchConfig, yes: bool, json_: bool, retry_failed: bool = False
         plan = plan_of(config, retry_failed)
         if plan.samples and plan.dollars != 0 and not typer.confirm(f"{plan.sentence()} Begin?", err=True):
             raise Refused("not begun")
-    with display() as shown:
+    folder = batch_folder(config.name)  # before an environment's code runs, which may change RL_CLI_HOME
+    with display() as shown, nothing_on_stdout():
         ended = run_batch(config, shown.show, shown.bad_row, retry_failed=retry_failed)
         shown.flush(ended.progress)
-    folder = batch_folder(config.name)
     try:
         statistics = merge(folder, Filters(min_score=config.min_score))
     finally:  # how it ended is worth telling also where the disk is too full for a merge
-        _tell_end(config.name, ended, folder.path)
+        _tell_end(config.name, ended, folder.path, retry_failed)
     if discarded := statistics["discarded"]:
         why = ", ".join(f"{count} {reason}" for reason, count in discarded.items())
         say(f"{counted(statistics['merged'], 'rows')} kept, discarded: {why}", error=True)
@@ -177,7 +177,7 @@ def _run(config: BatchConfig, yes: bool, json_: bool, retry_failed: bool = False
         raise typer.Exit(ended.exit_code)
 
 
-def _tell_end(name: str, ended: Ended, path: Path) -> None:
+def _tell_end(name: str, ended: Ended, path: Path, retry_failed: bool) -> None:
     progress = ended.progress
     counts = f"{progress.done} done, {progress.failed.total()} failed"
     if progress.bad_rows:
@@ -185,7 +185,12 @@ def _tell_end(name: str, ended: Ended, path: Path) -> None:
     say(f"{name}: {ended.state}, {counts}: {path}", error=True)
     if ended.exit_code:
         again = f"rl-cli data resume {name}"
-        go_on = f"{again} --retry-failed asks again" if ended.state == "finished" else f"{again} goes on"
+        if ended.state != "finished":
+            go_on = f"{again} goes on"
+        elif retry_failed and not any(n for reason, n in progress.failed.items() if reason != "earlier"):
+            go_on = "no more asked for: of items that the input no longer has, or beyond --max-samples"
+        else:
+            go_on = f"{again} --retry-failed asks again"
         say(f"{ended.reason} ({go_on})", error=True)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from rl_cli.cli.wrapping import display_width, wrapped
@@ -22,6 +24,20 @@ def say(text: str, error: bool = False) -> None:
     if stream.isatty():  # no word is broken at the edge
         shown = wrapped(shown, shutil.get_terminal_size().columns)
     print(shown, file=stream)
+
+
+@contextmanager
+def nothing_on_stdout() -> Iterator[None]:
+    """What a person's own code prints meanwhile, also from a child of this process, goes to stderr."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def print_json(value: Any) -> None:

@@ -1,7 +1,8 @@
 """The meter of a batch: one entry of the ledger for all its requests, reserved ahead for several of them.
 
 Hundreds of requests a second would else wait for the disk twice each. What they took is written about once a
-second (`flush`); a process that is killed leaves its entry at what had been written by then.
+second (`flush`); a process that is killed leaves its entry at what had been written by then, with what the
+requests that were under way must have taken.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ class BatchMeter(SessionMeter):
         self._entry: Entry | None = None
         self._spent = self._sent = self._room = NOTHING
         """Of the entry's amounts: settled; set aside for requests that are under way; for those to come."""
+        self._sent_least = NOTHING
+        """What those under way take if nobody hears their answers."""
         self._used, self._estimated, self._requests = Usage(), False, 0
         self._asking: Entry | None = None
         self._lock = threading.Lock()
@@ -40,6 +43,7 @@ class BatchMeter(SessionMeter):
             self._reserve_ahead(asked)
         self._room = _minus(self._room, asked.amounts)
         self._sent += asked.amounts
+        self._sent_least += asked.least
         return Share(self, asked)
 
     def spent(self) -> Amounts:
@@ -71,6 +75,7 @@ class BatchMeter(SessionMeter):
     def settled(self, asked: Entry, usage: Usage | None, dollars: float, estimated: bool) -> None:
         """A request is over; None: it took nothing."""
         self._sent = _minus(self._sent, asked.amounts)
+        self._sent_least = _minus(self._sent_least, asked.least)
         if usage is None:
             self._room += asked.amounts
             return
@@ -109,7 +114,7 @@ class BatchMeter(SessionMeter):
         return replace(
             entry,
             amounts=self._spent + self._sent + room,
-            least=self._spent,
+            least=self._spent + self._sent_least,
             estimated=self._estimated,
             input_tokens=self._used.input_tokens,
             output_tokens=self._used.output_tokens,

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import tests.tools.sample_tools  # noqa: F401
+from tests.readme_map import ROOT
 from tools.dispatcher import CallContext, all_tools, tool, tool_schemas, tool_specs
 
 
@@ -92,3 +95,9 @@ def test_every_tool_of_the_product_describes_all_it_takes() -> None:
             continue
         for name, schema in spec.parameters["properties"].items():
             assert schema.get("description"), f"{spec.name}: {name}"
+
+
+def test_a_python_without_docstrings_is_told_what_to_do() -> None:
+    code = "from tools.schema import read_docstring as read; read(print)"
+    done = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert "BadUsage: Python dropped the docstrings" in done.stderr

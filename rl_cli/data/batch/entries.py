@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NotRequired, TypedDict, cast
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from rl_cli.core.files import open_regular
 from rl_cli.core.json_text import parse_json
@@ -26,6 +26,14 @@ ROW_FIELDS = {
     "metadata": dict,
 }
 """What readers look into."""
+COUNTS = {
+    "usage": ("input_tokens", "output_tokens", "cached_tokens", "requests"),
+    "reasoning": ("turns", "with"),
+}
+CALL_COUNTS = ("count", "success", "failure")
+"""Of each tool in `tool_stats`."""
+MOST = 10**15
+"""No count, price or score of one sample is beyond it."""
 
 
 class Entry(TypedDict):
@@ -95,6 +103,36 @@ def parse_entry(line: bytes) -> Entry | None:
         return None
     if value["state"] != "failed" and row is None:
         return None
-    if row is not None and not all(isinstance(row.get(name), kind) for name, kind in ROW_FIELDS.items()):
+    if not isinstance(value.get("reason"), str | None) or (row is not None and not _is_row(row)):
         return None
     return cast(Entry, {"reason": None, "attempts": 0, **value, "row": row})
+
+
+def _is_row(row: dict[str, Any]) -> bool:
+    """Whether readers find what they look for. Fields that they do not know may hold anything."""
+    if not all(isinstance(row.get(name), kind) for name, kind in ROW_FIELDS.items()):
+        return False
+    counted = [(row[field], names) for field, names in COUNTS.items()]
+    for stats in row["tool_stats"].values():
+        if not isinstance(stats, dict):
+            return False
+        counted.append((stats, CALL_COUNTS))
+    return (
+        all(_is_count(counts.get(name, 0)) for counts, names in counted for name in names)
+        and all(isinstance(mark, str) for mark in row["marks"])
+        and all(_is_tool(tool) for tool in row["tools"])
+        and all(_is_figure(row.get(name)) for name in ("cost_usd", "score"))
+    )
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and 0 <= value <= MOST
+
+
+def _is_figure(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and -MOST <= value <= MOST)
+
+
+def _is_tool(tool: Any) -> bool:
+    function = tool.get("function") if isinstance(tool, dict) else None
+    return isinstance(function, dict) and isinstance(function.get("name"), str)

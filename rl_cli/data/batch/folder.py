@@ -48,12 +48,12 @@ class BatchFolder:
         return (self.path / "batch.yaml").is_file() or self.ledger.is_file()
 
     def config(self) -> BatchConfig:
-        """What the batch was begun with.
+        """What the batch was begun with. It is called as its folder, which may be a copy, or have been moved.
 
         Raises:
             BadUsage: batch.yaml is missing or damaged.
         """
-        return checked(read_yaml(self.path / "batch.yaml"), f"batch {self.name}")
+        return checked({**read_yaml(self.path / "batch.yaml"), "name": self.name}, f"batch {self.name}")
 
     def begin(self, config: BatchConfig) -> None:
         """Writes batch.yaml, or compares with it where something of the batch was asked before.

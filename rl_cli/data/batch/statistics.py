@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rl_cli.data.batch.entries import Entry
+from rl_cli.data.batch.entries import CALL_COUNTS, COUNTS, Entry
 from rl_cli.data.rows import Row
 
 NANO = 1_000_000_000
@@ -58,7 +59,7 @@ class Tally:
             "cost_usd": None if self._nano_dollars is None else self._nano_dollars / NANO,
             "unpriced": self._unpriced,
             "tool_stats": {
-                name: {field: counts[field] for field in ("count", "success", "failure")}
+                name: {field: counts[field] for field in CALL_COUNTS}
                 for name, counts in sorted(self._tools.items())
             },
             "reasoning": {name: self._reasoning[name] for name in ("turns", "with")},
@@ -67,21 +68,26 @@ class Tally:
 
     def _describe(self, row: Row) -> None:
         self._marks.update(row.get("marks", ()))
-        self._reasoning.update(row.get("reasoning", {}))
+        self._reasoning.update(_known(row.get("reasoning", {}), COUNTS["reasoning"]))
         for tool in row.get("tools", ()):
             self._tools.setdefault(tool["function"]["name"], Counter())
         for name, counts in row.get("tool_stats", {}).items():
-            self._tools.setdefault(name, Counter()).update(counts)
+            self._tools.setdefault(name, Counter()).update(_known(counts, CALL_COUNTS))
         if (score := row.get("score")) is not None:
             self._scores.add(score)
 
     def _spent(self, row: Row) -> None:
-        self._usage.update(row.get("usage", {}))
+        self._usage.update(_known(row.get("usage", {}), COUNTS["usage"]))
         cost = row.get("cost_usd")
         if cost is None:
             self._unpriced += 1
         else:
             self._nano_dollars = (self._nano_dollars or 0) + round(cost * NANO)
+
+
+def _known(counts: Mapping[str, Any], names: Iterable[str]) -> dict[str, int]:
+    """A later version may count more, in whatever way."""
+    return {name: counts.get(name, 0) for name in names}
 
 
 class _Scores:

@@ -106,7 +106,8 @@ class Attempt:
         scorer, policy = self.shared.scorer, self.shared.policy
         task = scorer.task(self.item) if scorer else None
         if scorer and task:
-            await self._within(scorer.env.setup(task, ctx), "the environment's setup")
+            setup = scorer.setup(task, ctx, self.config.item_seconds)
+            await self._within(setup, "the environment's setup")
         try:
             context = CallContext(
                 "batch",
@@ -128,7 +129,8 @@ class Attempt:
             return await self._judged(ctx, context)
         finally:
             if scorer and task:
-                await _at_the_end(scorer.env.teardown(task, ctx), "the environment's teardown")
+                teardown = scorer.teardown(task, ctx, CLEANUP_SECONDS)
+                await _at_the_end(teardown, "the environment's teardown")
 
     async def _loop(self, context: CallContext) -> LoopResult:
         """No more is asked once the sandbox is broken, or the agent has finished."""
@@ -175,7 +177,8 @@ class Attempt:
             if answer is not None:  # where an environment looks for it
                 judged = replace(result, messages=[*result.messages, assistant(answer)])
             try:
-                judging = self.shared.scorer.score(self.shared.scorer.task(self.item), judged, ctx)
+                task, seconds = self.shared.scorer.task(self.item), self.config.item_seconds
+                judging = self.shared.scorer.score(task, judged, ctx, seconds)
                 score = await self._within(judging, "the judgement")
             except Exception as error:  # the answer is paid for, and kept without a score
                 log.warning("%s: not scored: %s", self.key, _told(error))

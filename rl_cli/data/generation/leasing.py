@@ -17,6 +17,7 @@ from rl_cli.data.batch.samples import row_key, samples_to_ask
 from rl_cli.data.generation.evaluation import Evaluations
 from rl_cli.data.generation.item_log import about
 from rl_cli.data.generation.outcome import Outcome, entry_of
+from rl_cli.data.generation.own_code import is_being_cancelled
 from rl_cli.data.generation.progress import Progress
 from rl_cli.data.generation.reading import read_ahead
 from rl_cli.data.generation.stopping import Stopping
@@ -119,7 +120,9 @@ class Leasing:
             await work
         except RlCliError as error:  # the ledger, or the workers, cannot go on
             self._end(Ending("failed", str(error), error.exit_code))
-        except Exception as error:  # a bug; what it left out must not pass for done
+        except (Exception, asyncio.CancelledError) as error:  # a bug; what it left out must not pass for done
+            if isinstance(error, asyncio.CancelledError) and is_being_cancelled():
+                raise
             log.exception("unexpected")
             self._end(Ending("failed", f"unexpected {type(error).__name__}: {error}", 1))
         finally:
@@ -162,7 +165,7 @@ class Leasing:
             self._end(Ending("stopped", outcome.error or "the budget is used up", 3))
             return
         if outcome.state == "open":
-            what = f"the provider failed {self._config.give_up_after} times in a row, the last time with"
+            what = f"nothing was answered {self._config.give_up_after} times in a row, the last time with"
         else:
             what = f"{self._streak} samples in a row failed, the last one with"
         self._end(Ending("failed", f"{what}: {outcome.error}", 1))

@@ -6,6 +6,8 @@ import asyncio
 import signal
 from collections.abc import Callable
 
+from rl_cli.data.generation import own_code
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -31,9 +33,11 @@ class Stopping:
         for number in SIGNALS:
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 loop.add_signal_handler(number, self.press)
+                signal.signal(number, lambda *_: own_code.pressed())  # beside it: the loop may be blocked
 
     def press(self) -> None:
         """As Ctrl-C does."""
+        own_code.heard()
         if self.asked.is_set():
             self.now.set()
         else:

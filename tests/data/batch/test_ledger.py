@@ -95,6 +95,25 @@ def test_every_sample_counts_once_whatever_the_order(
         assert ended.is_done(int(sample)) == (entry["state"] == "done")
 
 
+UNREADABLE: list[dict[str, Any]] = [
+    {"usage": {"requests": -5}},
+    {"usage": {"input_tokens": None}},
+    {"reasoning": {"turns": "x"}},
+    {"tool_stats": {"terminal": 1}},
+    {"tool_stats": {"terminal": {"count": "x"}}},
+    {"tools": [{"type": "function"}]},
+    {"marks": [{}]},
+    {"cost_usd": float("nan")},
+    {"cost_usd": 1e308},
+    {"score": "high"},
+]
+"""Fields of which a merge cannot make figures."""
+
+
+def line_with(**fields: Any) -> bytes:
+    return bytes_of([done(f"{HASHES[0]}-0-0", **fields)])[0].rstrip(b"\n")
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -106,6 +125,7 @@ def test_every_sample_counts_once_whatever_the_order(
         b'{"key": "%s-0-0", "state": "done", "row": null}' % HASHES[0].encode(),
         b'{"key": "%s-0-0", "state": "failed", "row": 7}' % HASHES[0].encode(),
         b'{"key": "%s-0-0", "state": "done", "row": {"marks": 5}}' % HASHES[0].encode(),
+        *(line_with(**field) for field in UNREADABLE),
     ],
 )
 def test_bat_11_a_damaged_line_hides_no_other(tmp_path: Path, line: bytes):

@@ -285,3 +285,54 @@ def test_a_terminal_shows_a_bar_that_stays_in_place(tmp_path: Path, server: Wire
     with Terminal(*words) as terminal:
         terminal.expect("2 of 2 ended")
         terminal.expect("b: finished, 2 done")
+
+
+def test_a_batch_is_called_as_its_folder_which_may_have_been_moved_or_copied(
+    tmp_path: Path, server: WireServer, rl_cli: RunHere
+) -> None:
+    input_ = write_prompts(tmp_path / "in.jsonl", ["a", "b"])
+    words = ["data", "generate", "--input", str(input_), "--model", "openai/m", "--yes"]
+    words += ["--base-url", server.openai_url, "--toolsets", "math", "--sandbox", "local"]
+    assert rl_cli(*words, "--name", "b").code == 0
+    begun = len(server.requests)
+    batch_folder("b").path.rename(batch_folder("moved").path)
+    resumed = rl_cli("data", "resume", "moved", "--yes", "--json")
+    assert (resumed.code, json.loads(resumed.out)["done"]) == (0, 2)
+    assert rl_cli(*words, "--name", "moved").code == 0
+    assert (len(server.requests), batch_folder("b").exists()) == (begun, False)
+
+
+def test_what_the_input_no_longer_has_is_not_said_to_be_asked_again(
+    tmp_path: Path, server: WireServer, rl_cli: RunHere
+) -> None:
+    server.set(lambda r: Reply("I", finish="content_filter") if question(r) == "bad" else agent(r))
+    input_ = write_prompts(tmp_path / "in.jsonl", ["a", "bad"])
+    words = ["data", "generate", "--input", str(input_), "--name", "b", "--model", "openai/m", "--yes"]
+    assert (
+        rl_cli(*words, "--base-url", server.openai_url, "--toolsets", "math", "--sandbox", "local").code == 1
+    )
+    write_prompts(input_, ["a"])
+    again = rl_cli("data", "resume", "b", "--retry-failed", "--yes")
+    assert again.code == 1
+    assert "1 sample failed (no more asked for: of items that the input no longer has" in again.err
+
+
+def test_what_an_environment_prints_is_no_part_of_the_figures(
+    tmp_path: Path, server: WireServer, rl_cli: RunHere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_envs").mkdir()
+    code = (
+        "from environments.base import Environment, Reward\n\nclass Loud(Environment):\n    name = 'loud'\n"
+    )
+    code += "    description = 'Prints.'\n    async def reward(self, task, rollout, ctx):\n"
+    code += "        print('scored')\n        return Reward(1.0)\n"
+    (tmp_path / "my_envs" / "loud.py").write_text(code)
+    monkeypatch.setenv("RL_CLI_ENVIRONMENTS_DIR", str(tmp_path / "my_envs"))
+    words = ["--base-url", server.openai_url, "--toolsets", "math", "--sandbox", "local", "--score", "loud"]
+    input_ = write_prompts(tmp_path / "in.jsonl", ["a"])
+    done = rl_cli(
+        *("data", "generate", "--input", str(input_), "--name", "b", "--model", "openai/m", "--yes"),
+        *(*words, "--json"),
+    )
+    assert json.loads(done.out)["score"]["mean"] == 1.0
+    assert "scored" in done.err

@@ -140,3 +140,50 @@ def test_an_environment_that_does_not_exist_is_told_before_anything_is_begun(tmp
     with WireServer() as server, pytest.raises(BadUsage, match="unknown environment"):
         make(write_prompts(tmp_path / "in.jsonl", ["a"]), server, score="lenghts")
     assert not batch_folder("b").exists()
+
+
+RUDE = """
+import asyncio
+import sys
+import time
+
+from environments.base import Environment, Reward
+
+
+class Rude(Environment):
+    name = "rude"
+    description = "Does what the prompt says."
+
+    async def reward(self, task, rollout, ctx):
+        match task.data["prompt"]:
+            case "exit":
+                sys.exit(3)
+            case "interrupt":
+                raise KeyboardInterrupt
+            case "cancelled":
+                await asyncio.wait_for(asyncio.create_task(cancelled()), 5)
+            case "block":
+                time.sleep(600)
+            case "change":
+                rollout.result.messages.clear()
+                task.data["kept"].clear()
+        return Reward(1.0)
+
+
+async def cancelled():
+    raise asyncio.CancelledError
+"""
+
+
+def test_whatever_an_environment_does_the_answer_is_kept(tmp_path: Path, environments: Path) -> None:
+    (environments / "rude.py").write_text(RUDE)
+    prompts = ["exit", "interrupt", "cancelled", "block", "change", "fine"]
+    input_ = tmp_path / "in.jsonl"
+    input_.write_text("".join(json.dumps({"prompt": p, "metadata": {"kept": [p]}}) + "\n" for p in prompts))
+    with WireServer(lambda request: Reply("answer")) as server:
+        ended = make(input_, server, score="rude", item_seconds=1.5, concurrency=1)
+        assert (ended.exit_code, len(server.requests)) == (0, 6)
+    assert {row["messages"][-1]["content"] for row in rows()} == {"answer"}
+    assert sorted(row["metadata"]["kept"][0] for row in rows()) == sorted(prompts)
+    scored = {row["messages"][0]["content"] for row in rows() if row.get("score") == 1.0}
+    assert scored == {"change", "fine"}

@@ -16,6 +16,9 @@ from rl_cli.data.batch.folder import batch_folder
 from tests.data.generation.batches import agent, entries, make, prompts_done, rows, words, write_prompts
 from tests.wire.server import Answer, Call, Reply, Request, WireServer
 
+HANGS = f"9{os.getpid()}00000"
+"""Seconds, which no other test on this machine sleeps."""
+
 
 def _started(argv: list[str], home: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
@@ -81,7 +84,7 @@ def test_the_second_ends_it_at_once_and_nobody_else_makes_it_meanwhile(tmp_path:
 def test_bat_08_a_hanging_tool_does_not_hold_up_ctrl_c(tmp_path: Path, home: Path) -> None:
     def answer(request: Request) -> Answer:
         if "hang" in str(request.body["messages"][0]["content"]):
-            return Reply(calls=[Call("terminal", {"command": "sleep 987654"})])
+            return Reply(calls=[Call("terminal", {"command": f"sleep {HANGS}"})])
         return Reply("fine")
 
     input_ = write_prompts(tmp_path / "in.jsonl", ["a", "hang", "b"])
@@ -95,4 +98,40 @@ def test_bat_08_a_hanging_tool_does_not_hold_up_ctrl_c(tmp_path: Path, home: Pat
 
 
 def _sleepers() -> list[int]:
-    return [p.pid for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "987654"]]
+    return [p.pid for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", HANGS]]
+
+
+BLOCKS = """
+import time
+from environments.base import Environment
+
+
+class Blocks(Environment):
+    name = "blocks"
+    description = "Never comes back."
+
+    async def reward(self, task, rollout, ctx):
+        open(__file__ + ".began", "w").close()
+        time.sleep(600)
+"""
+
+
+def test_a_second_ctrl_c_ends_an_environment_that_blocks_the_event_loop(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_envs").mkdir()
+    (tmp_path / "my_envs" / "blocks.py").write_text(BLOCKS)
+    monkeypatch.setenv("RL_CLI_ENVIRONMENTS_DIR", str(tmp_path / "my_envs"))
+    with WireServer(lambda request: Reply("answer")) as server:
+        argv = words(write_prompts(tmp_path / "in.jsonl", ["a", "b", "c"]), server, "--score", "blocks")
+        process = _started(argv, home)
+        try:
+            _wait_for((tmp_path / "my_envs" / "blocks.py.began").exists)
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+            process.send_signal(signal.SIGINT)
+            _, told = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert "stopped by a person (rl-cli data resume b goes on)" in told
