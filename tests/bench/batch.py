@@ -211,7 +211,8 @@ class Start:
     def __str__(self) -> str:
         return (
             f"of {MANY_ROWS:,} rows: first request after {self.first:.2f} s, "
-            f"the SDK's import takes {self.sdk:.2f} s; peak memory {self.more_mib:.0f} MiB above the bare loop's"
+            f"the SDK's import takes {self.sdk:.2f} s; "
+            f"peak memory {self.more_mib:.0f} MiB above the bare loop's"
         )
 
 
