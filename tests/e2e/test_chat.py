@@ -245,7 +245,7 @@ def long_run(home: Path, tmp_path: Path) -> str:
 
 def test_a_run_stays_in_view_at_the_prompt_and_during_a_turn(long_run: str):
     with WireServer([Reply("done", delay=5)]) as server, Terminal("chat", *endpoint(server)) as chat:
-        chat.expect("step ")
+        chat.expect("reward 0.")
         chat.say("hello")
         chat.expect("grpo · waiting for openai/small, ")
         chat.expect("done")
