@@ -29,6 +29,7 @@ class BatchDisplay:
         self._block = block
         self._told_at = float("-inf")
         self._last = self._note = ""
+        self._troubled = False
         self._bad_rows = 0
         self._above: list[str] = []
 
@@ -36,9 +37,15 @@ class BatchDisplay:
         if self._block is not None:
             self._block.paint(block_of(progress), self._above)
             self._above = []
-        elif time.monotonic() - self._told_at >= LINE_SECONDS or progress.note != self._note:
+        elif self._is_due(progress):
             self._told_at, self._note = time.monotonic(), progress.note
+            self._troubled = self._troubled or bool(progress.trouble)
             self.flush(progress)
+
+    def _is_due(self, progress: Progress) -> bool:
+        """At once for a note, and for the first trouble: later ones can change with every request."""
+        new = progress.note != self._note or (progress.trouble and not self._troubled)
+        return bool(new) or time.monotonic() - self._told_at >= LINE_SECONDS
 
     def flush(self, progress: Progress) -> None:
         """Says it now, where that is something new and no block shows it."""
@@ -80,7 +87,8 @@ def line_of(progress: Progress) -> str:
         parts.append(f"failed: {_names(progress.failed)}")
     if progress.marks:
         parts.append(f"marked: {_names(progress.marks)}")
-    return ", ".join(parts) + (f"; {progress.note}" if progress.note else "")
+    trouble = [f"latest error: {progress.trouble}"] if progress.trouble else []
+    return "; ".join([", ".join(parts), *trouble, *([progress.note] if progress.note else [])])
 
 
 def block_of(progress: Progress) -> list[Line]:
@@ -101,6 +109,8 @@ def block_of(progress: Progress) -> list[Line]:
         lines.append([Piece(f"failed: {_names(progress.failed)}", "bad")])
     if progress.marks:
         lines.append([Piece(f"marked: {_names(progress.marks)}", "dim")])
+    if progress.trouble:
+        lines.append([Piece(f"latest error: {progress.trouble}", "bad")])
     if progress.note:
         lines.append([Piece(progress.note, "warn")])
     return lines

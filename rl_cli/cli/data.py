@@ -13,6 +13,7 @@ from rl_cli.cli.data_compress import compress
 from rl_cli.cli.data_dedupe import dedupe_command
 from rl_cli.cli.data_export import export_command
 from rl_cli.cli.data_generate import generate, resume
+from rl_cli.cli.data_list import list_command
 from rl_cli.cli.data_merge import merge
 from rl_cli.cli.data_redact import redact_command
 from rl_cli.cli.data_sessions import export_sessions_command
@@ -39,6 +40,7 @@ app.command("compress")(compress)
 app.command("generate")(generate)
 app.command("resume")(resume)
 app.command("merge")(merge)
+app.command("list")(list_command)
 app.command("stats")(stats)
 
 

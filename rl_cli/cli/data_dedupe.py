@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rl_cli.cli.app import JsonOption
-from rl_cli.cli.data_options import ForceOption, InputOption, counted, fail_for, say_bad_line
+from rl_cli.cli.data_options import BadLines, ForceOption, InputOption, counted
 from rl_cli.cli.output import print_json, say
 from rl_cli.core.settings import home
 
@@ -41,26 +40,21 @@ def dedupe_command(
     from rl_cli.data.export.source import canonical_row, find_source
     from rl_cli.data.hygiene.duplicates import Duplicates
 
-    duplicates, bad, kept = Duplicates(near), Counter[str](), 0
-
-    def told(number: int, reason: str) -> None:
-        bad["lines"] += 1
-        say_bad_line(number, reason)
-
+    duplicates, bad, kept = Duplicates(near), BadLines(), 0
     source = find_source(input_, home())
     with new_output(output, folder=False, force=force) as path, JsonLines(path) as lines:
-        for number, row in source.objects(told):
+        for number, row in source.objects(bad):
             try:
                 messages = canonical_row(row)["messages"]
             except Unconvertible as reason:
-                told(number, str(reason))
+                bad(number, str(reason))
                 continue
             if duplicates.is_new(messages):
                 lines.write(row)
                 kept += 1
     if json_:
         counts = {"exact": duplicates.counts["exact"], "near": duplicates.counts["near"]}
-        print_json({"kept": kept, "duplicates": counts, "bad_lines": bad["lines"], "output": str(output)})
+        print_json({"kept": kept, "duplicates": counts, "bad_lines": bad.count, "output": str(output)})
     else:
         say(f"{kept} rows stay, left out: {counted(duplicates.counts) or 'none'}: {output}")
-    fail_for(bad["lines"])
+    bad.fail()

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rl_cli.cli.app import JsonOption
-from rl_cli.cli.data_options import (
-    ForceOption,
-    InputOption,
-    PiiOption,
-    counted,
-    fail_for,
-    pii_kinds,
-    say_bad_line,
-)
+from rl_cli.cli.data_options import BadLines, ForceOption, InputOption, PiiOption, counted, pii_kinds
 from rl_cli.cli.output import print_json, say
 from rl_cli.core.settings import home
 
@@ -70,20 +62,21 @@ def export_command(
     from rl_cli.data.hygiene.duplicates import NEAR, Duplicates
     from rl_cli.data.hygiene.masking import Masker
 
+    bad = BadLines()
     report = export(
         find_source(input_, home()),
         format_.value,
         output,
         Masker(not no_redact, pii_kinds(pii)),
         Duplicates(NEAR if dedupe is Dedupe.near else None) if dedupe else None,
-        say_bad_line,
+        bad,
         force,
     )
     if json_:
         print_json(report.to_dict())
     else:
         _print_report(report)
-    fail_for(report.bad_lines)
+    bad.fail()
 
 
 def _print_report(report: Report) -> None:

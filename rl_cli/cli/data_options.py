@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 InputOption = Annotated[
     str, typer.Option("--input", "-i", metavar="FILE|NAME", help="A JSONL file, or a batch by its name.")
 ]
+MOST_BAD_LINES = 20
+"""That are told one by one."""
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output where it exists.")]
 PiiOption = Annotated[
     str | None,
@@ -45,14 +47,23 @@ def pii_kinds(given: str | None) -> tuple[PiiKind, ...]:
     return KINDS if "all" in names else tuple(kind for kind in KINDS if kind in names)
 
 
-def say_bad_line(number: int, reason: str) -> None:
-    say(f"line {number}: {reason}", error=True)
+class BadLines:
+    """Lines that cannot be read: the first ones are told as they come, all are counted."""
 
+    def __init__(self) -> None:
+        self.count = 0
 
-def fail_for(bad_lines: int) -> None:
-    """Raises WorkFailed where lines could not be read: the work is incomplete."""
-    if bad_lines:
-        raise WorkFailed(f"{bad_lines} line{'s' if bad_lines > 1 else ''} could not be read")
+    def __call__(self, number: int, reason: str) -> None:
+        self.count += 1
+        if self.count <= MOST_BAD_LINES:
+            say(f"line {number}: {reason}", error=True)
+
+    def fail(self) -> None:
+        """Raises WorkFailed where there were some: the work is incomplete."""
+        if more := max(0, self.count - MOST_BAD_LINES):
+            say(f"... and {more:,} more", error=True)
+        if self.count:
+            raise WorkFailed(f"{self.count:,} line{'s' if self.count > 1 else ''} could not be read")
 
 
 def counted(counts: Counter[str]) -> str:

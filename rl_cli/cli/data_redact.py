@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rl_cli.cli.app import JsonOption
-from rl_cli.cli.data_options import ForceOption, PiiOption, counted, fail_for, pii_kinds, say_bad_line
+from rl_cli.cli.data_options import BadLines, ForceOption, PiiOption, counted, pii_kinds
 from rl_cli.cli.output import print_json, say
 from rl_cli.core.errors import BadUsage, WorkFailed
 from rl_cli.core.settings import home
@@ -54,22 +54,17 @@ def _redact(given: str, output: Path, pii: str | None, force: bool, as_json: boo
     from rl_cli.data.export.source import find_source
     from rl_cli.data.hygiene.masking import Masker
 
-    masker, bad, rows = Masker(True, pii_kinds(pii)), Counter[str](), 0
-
-    def told(number: int, reason: str) -> None:
-        bad["lines"] += 1
-        say_bad_line(number, reason)
-
+    masker, bad, rows = Masker(True, pii_kinds(pii)), BadLines(), 0
     source = find_source(given, home())
     with new_output(output, folder=False, force=force) as path, JsonLines(path) as lines:
-        for _, row in source.objects(told):
+        for _, row in source.objects(bad):
             lines.write(masker.masked(row))
             rows += 1
     if as_json:
-        print_json({"rows": rows, "masked": masker.counts, "bad_lines": bad["lines"], "output": str(output)})
+        print_json({"rows": rows, "masked": masker.counts, "bad_lines": bad.count, "output": str(output)})
     else:
         say(f"{rows} rows, masked: {counted(masker.counts) or 'nothing'}: {output}")
-    fail_for(bad["lines"])
+    bad.fail()
 
 
 def _check(given: str, pii: str | None, as_json: bool) -> None:
@@ -77,13 +72,8 @@ def _check(given: str, pii: str | None, as_json: bool) -> None:
     from rl_cli.data.hygiene.leaks import leaks_in
 
     kinds, source = pii_kinds(pii), find_source(given, home())
-    counts, bad, rows = Counter[str](), Counter[str](), 0
-
-    def told(number: int, reason: str) -> None:
-        bad["lines"] += 1
-        say_bad_line(number, reason)
-
-    for number, row in source.objects(told):
+    counts, bad, rows = Counter[str](), BadLines(), 0
+    for number, row in source.objects(bad):
         rows += 1
         for leak in leaks_in(row, kinds):
             counts[leak.kind] += 1
@@ -93,7 +83,7 @@ def _check(given: str, pii: str | None, as_json: bool) -> None:
                 say(f"line {number}: {leak.kind} in {leak.place}, characters {leak.first} to {leak.end}")
     if counts.total() > SHOWN and not as_json:
         say(f"... and {counts.total() - SHOWN} more; --json lists all")
-    fail_for(bad["lines"])
+    bad.fail()
     if counts:
         raise WorkFailed(
             f"{source.name} holds {counted(counts)}",

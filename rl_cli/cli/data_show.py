@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from rl_cli.cli.app import JsonOption
-from rl_cli.cli.data_options import ForceOption, fail_for, say_bad_line
+from rl_cli.cli.data_options import BadLines, ForceOption
 from rl_cli.cli.output import print_json, say
 from rl_cli.cli.pager import paged
 from rl_cli.core.errors import BadUsage
@@ -44,14 +44,9 @@ def show_command(
     """
     from rl_cli.data.export.source import find_source
 
-    bad: list[int] = []
-
-    def told(number: int, reason: str) -> None:
-        bad.append(number)
-        say_bad_line(number, reason)
-
+    bad = BadLines()
     found = find_source(source, home())
-    rows = _chosen(enumerate(found.rows(told), 1), row)
+    rows = _chosen(enumerate(found.rows(bad), 1), row)
     if html is not None:
         shown = islice(rows, limit or MOST_IN_A_PAGE)
         count = _write_page(shown, found.name, html, force)
@@ -65,7 +60,7 @@ def show_command(
             print_json(each)
     else:
         _print(islice(rows, limit), full)
-    fail_for(len(bad))
+    bad.fail()
 
 
 def _chosen(

@@ -30,6 +30,7 @@ from rl_cli.data.generation.workers import LocalWorkers, Workers
 
 STATE_SECONDS = 1.0
 """How often state.json and whoever watches are told."""
+ENDS = "what is in flight comes to its end; Ctrl-C again stops it at once"
 
 OnProgress = Callable[[Progress], None]
 """Told about once a second."""
@@ -152,6 +153,7 @@ class _Start:
             ledger.close()
             progress.failed["earlier"] += ledger.index.counts()[1] - progress.failed.total()
             ended = self._ended(ending)
+            progress.note = "" if progress.note == ENDS else progress.note
         except OSError as error:
             raise self._broken(explain_os_error(error, self._folder.path)) from error
         except BaseException as error:
@@ -183,7 +185,7 @@ class _Start:
         return error
 
     def _say_that_it_ends(self) -> None:
-        self._progress.note = "what is in flight comes to its end; Ctrl-C again stops it at once"
+        self._progress.note = ENDS
         self._show()
 
     async def _keep_telling(self) -> None:
@@ -211,6 +213,7 @@ class _Start:
             "failed": progress.failed.total(),
             "in_flight": progress.in_flight,
             "spend": progress.dollars,
+            "trouble": progress.trouble or None,
         }
         try:
             self._folder.write_state(state)

@@ -13,6 +13,7 @@ from tools.dispatcher import CallContext, Estimate, Risk, ToolError, tool
 if TYPE_CHECKING:
     from rl_cli.data.batch.config import BatchConfig
     from rl_cli.data.batch.folder import BatchFolder
+    from rl_cli.data.generation.plan import Plan
 
 STOP_SECONDS = 30.0
 
@@ -65,9 +66,17 @@ def _estimate(context: CallContext, arguments: dict[str, Any]) -> Estimate:
         where="this computer, with requests to the model's server",
         dollars=plan.dollars,
         basis=plan.basis.partition(";")[0],
-        what="ask a model for training data, in the background",
+        what=_what(plan),
         scope={**named, "items": plan.items, "samples": plan.samples},
     )
+
+
+def _what(plan: Plan) -> str:
+    """What would be done, and what of it cannot be."""
+    if not plan.samples:
+        return f"ask nothing: all {plan.ended} samples are there already; their rows are merged again"
+    left_out = f"; {plan.no_sandbox} items cannot be: {plan.sandbox_problem}" if plan.no_sandbox else ""
+    return f"ask a model for training data, in the background{left_out}"
 
 
 @tool(toolset="data", risk="spend", deadline=180, exclusive=True, estimate=_estimate, risk_of=_risk)
@@ -84,12 +93,13 @@ async def data_generate(
     """Make a batch of training data: ask a model every item of an input, with tools. Needs approval.
 
     It goes on by itself even if this conversation ends. Asking again for a batch goes on where it stopped,
-    and pays for nothing twice. Next: data_status with wait=true. At its end the rows are merged.
+    and pays for nothing twice; `to_ask` 0 says that all its samples are there. Next: data_status with
+    wait=true. At its end the rows are merged.
 
     Args:
         input: JSONL, JSON, CSV or Parquet file with prompt or messages, or a Hugging Face dataset. Left out,
             the batch of that name goes on.
-        name: Of the batch; default: the input's name.
+        name: Of the batch; default: the input's name, with a number where that is a batch begun otherwise.
         model: Who is asked, as provider/name; default: the configured model.
         toolsets: What each item is offered; [] for nothing. Or give distribution.
         distribution: The name of a distribution of toolsets, drawn for each item.
@@ -98,6 +108,7 @@ async def data_generate(
             environment), min_score, best_of, target, concurrency, max_samples, seed, sandbox.kind, ...
     """
     from rl_cli.data.batch.folder import batch_folder
+    from rl_cli.data.generation.plan import plan_of
     from rl_cli.data.jobs.job import Job
     from rl_cli.data.jobs.launch import begin_job
 
@@ -105,6 +116,7 @@ async def data_generate(
     asked = {**given, "distribution": distribution, "count": count, "settings": settings}
     config = await asyncio.to_thread(_wanted, asked)
     folder = batch_folder(config.name)
+    known = {"to_ask": (await asyncio.to_thread(plan_of, config)).samples} if folder.exists() else {}
     order = config.model_dump(mode="json")
     state = await begin_job(Job(folder, "generate"), order)
     context.state["batch"] = config.name
@@ -114,6 +126,7 @@ async def data_generate(
         "model": config.model,
         "max_items": config.max_samples,
         "samples_each": config.most_samples,
+        **known,
         "dir": str(folder.path),
     }
 

@@ -35,6 +35,8 @@ def batch_text(batch: dict[str, Any], say: Voice) -> str:
                 f"花费 ${show(batch.get('cost_usd'))}",
             )
         )
+    if (trouble := shorten(text(batch.get("trouble")), 300)) and trouble not in lines[0]:
+        lines.append(say(f"Latest error: {trouble}", f"最近的错误：{trouble}"))
     if "merged" in batch:
         lines.append(_rows(batch, say))
     if isinstance(compression := batch.get("compression"), dict):

@@ -57,7 +57,8 @@ def make(intent: MakeSamples, say: Voice, conversation: Conversation) -> Procedu
     given: dict[str, Any] = {"input": intent.input, "name": intent.name, "model": intent.model}
     given |= {"distribution": intent.distribution, "count": intent.count}
     given["toolsets"] = None if intent.toolsets is None else list(intent.toolsets)
-    given["settings"] = {"samples": intent.each} if intent.each else None
+    settings = ({"samples": intent.each} if intent.each else {}) | dict(intent.settings)
+    given["settings"] = settings or None
     return (
         yield from _begun({k: v for k, v in given.items() if v is not None}, intent.then, say, conversation)
     )
@@ -86,11 +87,13 @@ def _begun(
     line = say(
         f"Batch {name} goes on by itself. I wait for its end.", f"批次 {name} 已在后台运行，等待其结束。"
     )
+    there = say("All its samples are there already: nothing was asked.\n", "所有样本都已存在：没有再提问。\n")
     ended = yield from follow(name, say, line)
     if isinstance(ended, str):
         return ended
     batch = ended.data
     said = batch_text({**batch, "compression": None}, say)  # an earlier one's
+    said = (there if started.data.get("to_ask") == 0 else "") + said
     if batch.get("state") != "finished" or not batch.get("merged"):
         left = say("\nNothing more was done with it.", "\n后续步骤没有执行。") if then else ""
         return Declined(said + left)

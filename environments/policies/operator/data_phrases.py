@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 from environments.policies.operator.acts import one_of
 
 
 def _compiled(phrases: str) -> re.Pattern[str]:
     return re.compile(one_of(phrases), re.IGNORECASE | re.ASCII)
+
+
+def _pattern(phrase: str) -> re.Pattern[str]:
+    return re.compile(phrase, re.IGNORECASE | re.ASCII)
 
 
 _ROWS = r"(?:samples?|trajector(?:y|ies)|rows?|examples?|conversations?|training data|data ?sets?|data)"
@@ -22,6 +28,8 @@ SUBJECT = _compiled(r"""
     \bgenerating\b.{0,20}\b(?:samples|data)\b
     \b(?:\d[\d,.]*k?|some|more|how many) (?:\w+ )?samples?\b
     \b(?:compress|export|merge)\b(?:,? (?:and|then) \w+)* (?:it|them|that|this|these|those|everything)\b
+    \bexport [\w.-]+(?<!model)(?<!checkpoint)(?<!weights) (?:as|to|for) (?:trl|sharegpt|parquet|atif|hf)\b
+    导出\s*[\w.-]+\s*(?:为|成)\s*(?:trl|sharegpt|parquet|atif|hf)\b
     (?:压缩|导出|合并)(?:并|和|后|再|,|\s|压缩|导出)*(?:它们?|为|成|一下|吧|$)
     批次|这批|那批|该批|批处理|样本|轨迹|训练数据|微调数据|数据生成|生成.{0,12}数据
 """)
@@ -88,7 +96,7 @@ ACTS: list[tuple[str, re.Pattern[str]]] = [
         "list",
         _compiled(r"""
         \b(?:list|show|which|what|see)\b(?: \w+){0,4} batches\b
-        (?:哪些|列出|查看|显示|看看).{0,6}批次|批次列表
+        (?:哪些|列出|查看|显示|看看).{0,6}批次(?!\s*的)|批次列表
         """),
     ),
     ("watch", _compiled(r"\b(?:watch|follow|monitor|wait for)\b|盯|等待|等它|观察|监控")),
@@ -121,6 +129,24 @@ EACH = re.compile(
     r"|每(?:个|条)(?:提示词?|问题|题目?)?\s*(?:生成|采样)?\s*(\d{1,5})\s*(?:个|条|次)",
     re.IGNORECASE | re.ASCII,
 )
+_DECIMAL = r"(-?\d{1,6}(?:\.\d{1,6})?)(?![\w%]|\.\d)"
+_IS = r"\s*(?:of|is|=|:|为|是|设为|设置为)?\s*"
+_ENV = r"([a-z][a-z0-9]*(?:[-_][a-z0-9]+)*)"
+_TERMINAL = r"\b(?:with|using|by) (?:the |a )?terminal agent\b|(?:用|使用)?终端(?:智能体|代理)"
+_BEST_OF = r"\bbest[ -]of[ -](\d{1,5})\b(?![.,]\d)|(?<![\w.])(\d{1,5})\s*选\s*[1一](?:个|条)?"
+_LEAST = rf"\b(?:with )?(?:a )?(?:min(?:imum)?\.? score{_IS}|score (?:of )?at least ){_DECIMAL}"
+_LEAST_ZH = rf"最低(?:得分|分数|分){_IS}{_DECIMAL}|(?:得分|分数)(?:至少|不低于){_IS}{_DECIMAL}"
+_TEMPERATURE = rf"\b(?:at |with )?(?:a |the )?temperature{_IS}{_DECIMAL}|温度{_IS}{_DECIMAL}"
+_SCORED = rf"\b(?:and )?(?:scored|judged|graded) (?:by|with) (?:the )?{_ENV}(?: environment)?\b"
+_SCORED_ZH = rf"(?:用|由|以)\s*{_ENV}\s*(?:环境)?(?:打分|评分)"
+SETTINGS: list[tuple[str, Callable[[str], Any], re.Pattern[str]]] = [
+    ("agent", lambda said: "terminal", _pattern(_TERMINAL)),
+    ("best_of", int, _pattern(_BEST_OF)),
+    ("min_score", float, _pattern(f"{_LEAST}|{_LEAST_ZH}")),
+    ("temperature", float, _pattern(_TEMPERATURE)),
+    ("score", str, _pattern(f"{_SCORED}|{_SCORED_ZH}")),
+]
+"""Of a batch: what says them, and what is said."""
 _NUMBER = r"\d{1,3}(?:,\d{3})+|\d{1,9}"
 COUNT = re.compile(
     rf"(?<![\w.,-])({_NUMBER})\s*(k)?(?=\s+(?:[a-z-]+ ){{0,3}}?{_ROWS}\b)"
@@ -162,13 +188,22 @@ FORMAT = re.compile(
 NAMED = re.compile(
     r"\b(?:batch(?: called| named)?|called|named|(?:name|call) it)\s+"
     r"([\"']?)([a-z0-9][\w.-]{0,99})\1(?![\w/])"
-    r"|(?:批次|名为|叫做?|命名为)\s*([\"']?)([a-z0-9][\w.-]{0,99})\3",
+    r"|(?:批次|名为|叫做?|命名为)\s*([\"']?)([a-z0-9][\w.-]{0,99})\3"
+    r"|(?<![\w./-])([\"']?)([a-z0-9][\w.-]{0,99})\5(?=\s*(?:批次|这批|那批))"
+    r"|(?:\bexport |导出\s*|把\s*)([\"']?)([a-z0-9][\w.-]{0,99})\7"
+    r"(?=(?: (?:as|to|for) |\s*(?:为|成|导出为|导出成)\s*)(?:trl|sharegpt|parquet|atif|hf)\b)",
     re.IGNORECASE | re.ASCII,
 )
+OF_NAME = re.compile(
+    r"\b(?:samples?|rows?|trajector(?:y|ies)|conversations?) of ([a-z0-9][\w.-]{0,99})(?=[?.!]?\Z)",
+    re.IGNORECASE | re.ASCII,
+)
+"""Where no file is named."""
 NO_NAMES = _compiled(r"""
     (?:is|are|was|has|had|have|did|does|will|would|could|should|may|still|yet|over|early|ready|healthy)\Z
     (?:if|when|once|unless|until|after|before|but|not|because|by|while|which|at|without|using|via)\Z
     (?:going|doing|done|finish|finished|fail|failed|fails|crash|crashed|die|died|stopped|stall|stalled|hang)\Z
+    (?:model|checkpoint|weights|adapter|policy)s?\Z
     (?:go|come|status|progress|statistics|stats|complete|called|named|merge|show|cost|size|sizes|run)\Z
 """)
 """What stands behind "batch" and names none, besides words that change nothing."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from environments.policies.operator import data_phrases
 from environments.policies.operator.data_words import names_batch
@@ -28,6 +29,8 @@ class Said:
     dedupe: bool = False
     pii: bool = False
     """Personal data is to be masked."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Others of a batch, by name."""
 
 
 def read(text: str) -> Said:
@@ -36,6 +39,9 @@ def read(text: str) -> Said:
     chinese = is_chinese(text)
     said.input = _take(said, data_phrases.FILE) or _take(said, data_phrases.DATASET)
     said.model = _take(said, data_phrases.MODEL)
+    for name, typed, pattern in data_phrases.SETTINGS:
+        if (value := _take(said, pattern)) is not None:
+            said.settings[name] = typed(value)
     if _take(said, data_phrases.NO_TOOLS) is not None:
         said.tools = ""
     elif (named := _take(said, data_phrases.TOOLS)) is not None:
@@ -81,11 +87,16 @@ def _number(digits: str | None) -> int | None:
 
 def _name(said: Said) -> str | None:
     for found in data_phrases.NAMED.finditer(said.rest):
-        group = 2 if found[2] else 4
+        group = next(n for n in range(2, 9, 2) if found[n])
         name = found[group].rstrip(".-")
         quoted = found[group - 1] != ""
         if name and (quoted or (names_batch(name) and not data_phrases.NO_NAMES.match(name))):
-            kept = next((word for word in ("batch", "批次") if found[0].lower().startswith(word)), "")
+            first = ("batch", "批次", "export", "导出")
+            kept = next((word for word in first if found[0].lower().startswith(word)), "")
             _put(said, (found.start(), found.start(group) + len(name) + quoted), kept)
             return name
+    found_of = None if said.input else data_phrases.OF_NAME.search(said.rest)
+    if found_of and names_batch(found_of[1]) and not data_phrases.NO_NAMES.match(found_of[1]):
+        _put(said, found_of.span(1), "it")
+        return found_of[1]
     return None

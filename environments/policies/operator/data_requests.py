@@ -7,6 +7,7 @@ understood turns an order into an answer.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from environments.policies.operator import chinese_phrases, data_phrases, english_phrases
 from environments.policies.operator.data_reading import Said, read
@@ -79,14 +80,18 @@ def _held(said: Said, acts: list[str]) -> Intent | None:
     if any(each.LATER.search(rest) for each in phrases):
         return Hold(what="later")
     if any(each.NEGATION.search(each.HARMLESS.sub(" ", rest)) for each in phrases):
-        return Hold(what="stop") if acts == ["stop"] else Blocked(rest, (Problem("restriction", rest),))
+        return Hold(what="stop") if acts == ["stop"] else _blocked("restriction", rest, rest)
     if any(each.CONDITION.search(rest) for each in phrases):
-        return Blocked(rest, (Problem("condition", rest),))
+        return _blocked("condition", rest, rest)
     polite = any(each.POLITE.search(rest) for each in phrases) or english_phrases.CAN_YOU.search(rest)
     if data_phrases.ASKS.search(rest) and not polite:
         return MayMakeSamples(rest) if orders[0] == "make" else BatchStatus(rest, said.name)
     unclear = _unclear(said, acts)
-    return Blocked(rest, (Problem("unread", unclear),)) if unclear else None
+    return _blocked("unread", unclear, rest) if unclear else None
+
+
+def _blocked(kind: str, what: str, rest: str) -> Blocked:
+    return Blocked(rest, (Problem(kind, what),), about_data=True)
 
 
 def _unclear(said: Said, acts: list[str]) -> str | None:
@@ -94,13 +99,14 @@ def _unclear(said: Said, acts: list[str]) -> str | None:
     if several := data_phrases.SEVERAL.search(said.rest):
         return several[0]
     makes, compresses = "make" in acts, "compress" in acts
-    unused = {
+    unused: dict[Any, bool] = {
         said.input: makes,
         said.model: makes or acts == ["compress"],
         said.tools: makes,
         said.max_tokens: compresses,
         said.count: makes or "show" in acts,
         said.each: makes,
+        **{f"{name} {value}": makes for name, value in said.settings.items()},
         said.first: "show" in acts,
     }
     if makes and (other := _another_order(said.rest)):
@@ -156,7 +162,10 @@ def _intent(act: str, text: str, said: Said) -> Batch:
     name = said.name
     match act:
         case "make":
-            return MakeSamples(text, name, said.input, said.model, *_tools(said), said.count, said.each)
+            settings = tuple(said.settings.items())
+            return MakeSamples(
+                text, name, said.input, said.model, *_tools(said), said.count, said.each, settings
+            )
         case "go_on":
             return ResumeBatch(text, name)
         case "stop":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from environments.policies.operator.settings import Problem, Settings
 
@@ -107,6 +108,8 @@ class MakeSamples(Batch):
     count: int | None = None
     each: int | None = None
     """Samples of each item."""
+    settings: tuple[tuple[str, Any], ...] = ()
+    """Others of the batch, by name."""
     then: tuple[Batch, ...] = ()
     """What is to be done with them."""
 
@@ -241,6 +244,7 @@ class Blocked(Intent):
     """An order with something in it that was not understood: nothing is done."""
 
     problems: tuple[Problem, ...] = ()
+    about_data: bool = False
 
 
 @dataclass(frozen=True)

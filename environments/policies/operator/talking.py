@@ -72,19 +72,16 @@ def blocked(intent: Blocked, say: Voice, conversation: Conversation) -> Procedur
                 ),
             }[problem.kind]
         )
-    if all(problem.kind == "unread" for problem in intent.problems):
-        rest = say(
-            "So I did nothing. Say it again without that; what I do not know may be a command's: "
-            "rl-cli data --help.",
-            "因此什么都没有做。请去掉这部分再说一次；我不会的操作见 rl-cli data --help。",
-        )
-        return Declined("\n".join([*lines, rest]))
-    lines.append(
-        say(
-            "So I did nothing. Say it again without that, or set fields by name, for example grpo.steps=40.",
-            "因此什么都没有做。请去掉这部分再说一次，或直接写字段名，例如 grpo.steps=40。",
-        )
+    about_training = say(
+        "So I did nothing. Say it again without that, or set fields by name, for example grpo.steps=40.",
+        "因此什么都没有做。请去掉这部分再说一次，或直接写字段名，例如 grpo.steps=40。",
     )
+    about_data = say(
+        "So I did nothing. Say it again without that; what I do not know may be a command's: "
+        "rl-cli data --help.",
+        "因此什么都没有做。请去掉这部分再说一次；我不会的操作见 rl-cli data --help。",
+    )
+    lines.append(about_data if intent.about_data else about_training)
     return Declined("\n".join(lines))
     yield
 

@@ -11,6 +11,7 @@ from rl_cli.core.cuts import one_line
 from rl_cli.core.errors import BadUsage, WorkFailed
 from rl_cli.core.extras import install_command
 from rl_cli.data.batch.inputs_text import Rows
+from rl_cli.data.hub import hub_trouble, quiet_hub
 
 ROWS_AT_ONCE = 64
 """That are held as Python values."""
@@ -46,14 +47,15 @@ def dataset_rows(name: str, config: str | None, split: str) -> Rows:
         WorkFailed: The hub does not give it: no network, no such dataset, another split.
     """
     load = _imported("datasets").load_dataset
+    quiet_hub()
     number = 0
     try:
         for number, row in enumerate(load(name, config, split=split, streaming=True), 1):
             yield f"row {number}", _given(row)
     except Exception as error:  # whatever the hub, the network and the dataset's own files come up with
         where = f"behind row {number}" if number else f"split {split}"
-        said = one_line(f"{type(error).__name__}: {error}", 200)
-        raise WorkFailed(f"dataset {name} cannot be read ({where}): {said}") from error
+        why, hint = hub_trouble(error)
+        raise WorkFailed(f"dataset {name} cannot be read ({where}): {why}", hint) from error
 
 
 def _shards(paths: Sequence[Path]) -> Rows:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from rl_cli.core.cuts import one_line
 from rl_cli.core.errors import BadUsage
 from rl_cli.core.json_text import load_json, plain, repair_surrogates
 from rl_cli.core.messages import Message, user
@@ -28,7 +29,7 @@ def messages_of(row: dict[str, Any]) -> list[Message]:
     if messages is not None:
         return _conversation(messages)
     if prompt is None:
-        raise BadRow("it has neither prompt nor messages")
+        raise BadRow(f"it has neither prompt nor messages; {_fields_of(row)}")
     if isinstance(prompt, int | float) and not isinstance(prompt, bool) and math.isfinite(prompt):
         prompt = str(plain(prompt))
     if not isinstance(prompt, str):
@@ -96,6 +97,11 @@ def read_field(row: dict[str, Any], name: str) -> Any:
         return load_json(value)
     except ValueError:
         raise BadRow(f"{name} is text, and no JSON") from None
+
+
+def _fields_of(row: dict[str, Any]) -> str:
+    """What a row has instead, for whoever has to rename a field."""
+    return f"its fields are {one_line(', '.join(map(str, row)), 120)}" if row else "it has no fields"
 
 
 def _conversation(messages: Any) -> list[Message]:

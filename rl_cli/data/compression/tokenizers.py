@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rl_cli.core.errors import BadUsage, WorkFailed
 from rl_cli.core.extras import install_command, missing_modules
+from rl_cli.data.hub import quiet_hub
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as FastTokenizer
@@ -113,7 +114,7 @@ class Tiktoken:
             self._encoding = tiktoken.get_encoding(found)
         except OSError as error:  # it is fetched once, and kept
             raise WorkFailed(
-                f"{name} is not on this computer and cannot be fetched ({type(error).__name__})",
+                f"{name} is not on this computer and cannot be fetched",
                 "fetch it once with a network, or set TIKTOKEN_CACHE_DIR to where it is",
             ) from error
 
@@ -150,6 +151,7 @@ def _from_hub(name: str) -> FastTokenizer:
         RepositoryNotFoundError,
     )
 
+    quiet_hub()
     with suppress(LocalEntryNotFoundError, HFValidationError):  # no network is waited for in vain
         return _from_file(Path(hf_hub_download(name, FAST_FILE, local_files_only=True)))
     try:

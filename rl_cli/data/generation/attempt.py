@@ -203,8 +203,8 @@ class Attempt:
                 self.shared.schemas(self.toolsets),
                 self.item.metadata,
             )
-            messages = self.stored + result.messages[len(self.sent) :]
-            row = sample_row(asked, messages, result, usage, self.shared.cost(usage), **more)
+            made = result.messages[len(self.sent) :]
+            row = sample_row(asked, self.stored, made, result, usage, self.shared.cost(usage), **more)
         attempts = self.session.attempts if reason == "provider" and result else self.attempt
         return Outcome(self.key, state, row, reason, error, max(1, attempts))
 

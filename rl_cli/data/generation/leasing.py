@@ -147,6 +147,8 @@ class Leasing:
             if outcome.error:
                 log.warning("sample %s: %s: %s", outcome.key, outcome.reason, outcome.error)
         self._progress.heard()
+        if outcome.state == "done" or outcome.error:
+            self._progress.failing(outcome.error or "")
         if outcome.state == "open":
             await self._keep(outcome)
             self._give_up(outcome)

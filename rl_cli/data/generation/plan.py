@@ -16,7 +16,7 @@ from rl_cli.data.batch.entries import Damage, read_entries
 from rl_cli.data.batch.folder import batch_folder
 from rl_cli.data.batch.index import Index
 from rl_cli.data.batch.samples import accepts, most_to_ask
-from rl_cli.data.generation.toolsets import Draws
+from rl_cli.data.generation.toolsets import Draws, image_problem
 from rl_cli.spending.prices import price_list
 from tools.dispatcher import tool_schemas
 
@@ -37,6 +37,10 @@ class Plan:
     """At most, with a target."""
     ended: int = 0
     bad_rows: int = 0
+    no_sandbox: int = 0
+    """Items that an image is missing for, or that name one in vain."""
+    sandbox_problem: str = ""
+    """Why the first of them gets no sandbox."""
     draws: Counter[tuple[str, ...]] = field(default_factory=Counter)
     """Toolsets that are offered together -> items."""
     input_tokens: float = 0.0
@@ -56,6 +60,7 @@ class Plan:
             "model": self.model or "as for the assistant",
             "items": self.items,
             "rows that cannot be used": self.bad_rows,
+            **({"items without a sandbox": self._without_sandbox()} if self.no_sandbox else {}),
             "samples that have ended": self.ended,
             "samples to ask": self.samples,
             **{f"offered: {names}": f"{count} items" for names, count in drawn.items()},
@@ -65,11 +70,15 @@ class Plan:
             "estimated from": self.basis,
         }
 
+    def _without_sandbox(self) -> str:
+        return f"{self.no_sandbox} ({self.sandbox_problem})"
+
     def to_dict(self) -> dict[str, Any]:
         """For a program."""
         drawn = [{"toolsets": list(names), "items": count} for names, count in self.draws.most_common()]
         tokens = {"input": round(self.input_tokens), "output": round(self.output_tokens)}
-        counts = {name: getattr(self, name) for name in ("model", "items", "bad_rows", "ended", "samples")}
+        counted = ("model", "items", "bad_rows", "no_sandbox", "ended", "samples")
+        counts = {name: getattr(self, name) for name in counted}
         return {**counts, "offered": drawn, "tokens": tokens, "cost_usd": self.dollars, "basis": self.basis}
 
 
@@ -105,6 +114,9 @@ def plan_of(config: BatchConfig, retry_failed: bool = False) -> Plan:
         plan.items += 1
         toolsets = draws.of(item)
         plan.draws[toolsets] += 1
+        if problem := image_problem(item, config, toolsets):
+            plan.no_sandbox += 1
+            plan.sandbox_problem = plan.sandbox_problem or problem[0]
         plan.samples += most_to_ask(config, item, index.of(item.key))
         if len(asked) < LOOKED_AT:
             prefill: list[Message] = config.prefill  # type: ignore[assignment]

@@ -7,11 +7,14 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rl_cli.core.cuts import one_line
 from rl_cli.data.batch.config import BatchConfig
 from rl_cli.data.generation.outcome import Outcome
 
 RECENT_SECONDS = 60.0
 """The rate is that of the last minute."""
+
+LONGEST_TROUBLE = 300
 
 
 @dataclass
@@ -37,6 +40,8 @@ class Progress:
     bad_rows: int = 0
     note: str = ""
     """What a person should know now; empty where there is nothing."""
+    trouble: str = ""
+    """The latest error, in one line without secrets, until something goes well again."""
     heard_at: float = field(default_factory=time.monotonic)
     """When something last happened in any conversation, on the clock of time.monotonic()."""
     _recent: deque[float] = field(default_factory=deque)
@@ -48,6 +53,10 @@ class Progress:
     def heard(self) -> None:
         """Something happened in a conversation."""
         self.heard_at = time.monotonic()
+
+    def failing(self, error: str) -> None:
+        """Something went wrong, and is tried again or was not; "" when it goes well again."""
+        self.trouble = one_line(error, LONGEST_TROUBLE)
 
     def add(self, outcome: Outcome) -> None:
         """One more sample has ended, and is in the ledger."""

@@ -67,6 +67,8 @@ class BatchPolicy:
     def __init__(self, policy: Policy, limit: RequestLimit, health: ProviderHealth) -> None:
         self.name = policy.name
         self.policy, self.limit, self.health = policy, limit, health
+        self.on_trouble: Callable[[str], None] = lambda error: None
+        """Told why a request has failed, also one that is made again, and "" when one is answered."""
         self.on_heard: Callable[[], None] = lambda: None
         """Told whenever a policy streams something, or has answered."""
 
@@ -92,7 +94,7 @@ class BatchSession:
 
     def __init__(self, policy: BatchPolicy, on_delta: OnDelta | None) -> None:
         self._limit, self._health, self._on_delta = policy.limit, policy.health, on_delta
-        self._on_heard = policy.on_heard
+        self._on_heard, self._on_trouble = policy.on_heard, policy.on_trouble
         self._sent_at = 0.0
         self.attempts = 0
         """How often the last request was sent."""
@@ -114,12 +116,14 @@ class BatchSession:
                 raise
             except PolicyError as error:
                 self._health.failed(error)
+                self._on_trouble(str(error))
                 if round_ == ROUNDS or isinstance(error, Refusal):
                     raise
             else:
                 self._limit.answered()
                 self._health.answered(self._sent_at)
                 self._on_heard()
+                self._on_trouble("")
                 self.finish = completion.finish_reason
                 return completion
         raise AssertionError("the last round returns or raises")
@@ -129,6 +133,7 @@ class BatchSession:
         self._on_heard()
         if isinstance(delta, Retrying):
             self.attempts += 1
+            self._on_trouble(delta.reason)
             if delta.pause is not None:
                 self._limit.throttled(self._sent_at, delta.pause)
             self._sent_at = time.monotonic() + delta.wait_seconds

@@ -31,7 +31,8 @@ class Asked:
 
 def sample_row(
     asked: Asked,
-    messages: list[Message],
+    given: list[Message],
+    answered: list[Message],
     result: LoopResult,
     usage: Usage,
     cost_usd: float | None,
@@ -42,14 +43,15 @@ def sample_row(
     """The row of a sample, whether it came to its end or not.
 
     Args:
-        messages: Those to store.
+        given: What was asked, as it is stored; its own turns and reasoning are not counted.
+        answered: What came of it.
         usage: Of all attempts at it.
         cost_usd: None: the price is not known.
         marks: Beside those that the messages tell.
         answer: The final answer, where it stands elsewhere than in the last message.
     """
-    messages = [_stored(message) for message in messages]
-    reasoning = reasoning_coverage(messages)
+    messages = [_stored(message) for message in (*given, *answered)]
+    reasoning = reasoning_coverage(answered)
     completed = result.stop in ENDED_BY_ITSELF
     found = set(marks)
     if not completed:

@@ -32,7 +32,7 @@ def sandbox_of(item: Item, config: BatchConfig) -> SandboxConfig:
     wanted = config.sandbox
     kind, image = wanted.kind, item.image or config.agent_image or wanted.image
     if image and kind not in WITH_IMAGE:
-        raise SandboxError(*_no_image(kind, image))
+        raise SandboxError(*no_image(kind, image))
     return SandboxConfig(kind, image=image, network=wanted.network, options=wanted.options)
 
 
@@ -102,7 +102,7 @@ def check_sandbox(config: BatchConfig) -> None:
     """Raises BadUsage where this machine has no such sandboxes, or they take no image and one is named."""
     kind, image = config.sandbox.kind, config.agent_image or config.sandbox.image
     if image and kind not in WITH_IMAGE:
-        raise BadUsage(*_no_image(kind, image))
+        raise BadUsage(*no_image(kind, image))
     why = kinds.usable(kind)
     if why is None:
         return
@@ -111,6 +111,7 @@ def check_sandbox(config: BatchConfig) -> None:
     raise BadUsage(f"{kind} sandboxes cannot be used on this machine: {why}", hint)
 
 
-def _no_image(kind: str, image: str) -> tuple[str, str]:
+def no_image(kind: str, image: str) -> tuple[str, str]:
+    """What is wrong where an image is named and the kind takes none, and what helps."""
     choice = f"choose a kind that does: {', '.join(sorted(WITH_IMAGE))}"
     return f"{kind} starts from no image, and {image} is asked for", choice

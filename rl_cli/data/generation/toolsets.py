@@ -9,7 +9,7 @@ from rl_cli.core.settings import load_settings
 from rl_cli.data.batch.config import BatchConfig
 from rl_cli.data.batch.items import Item
 from rl_cli.data.generation import terminal_agent
-from rl_cli.data.generation.sandboxes import WITH_IMAGE
+from rl_cli.data.generation.sandboxes import WITH_IMAGE, no_image
 from tools.distributions import load_catalogue
 from tools.sandboxes import kinds
 from tools.toolsets import TOOLSETS, load_toolsets, why_unavailable
@@ -18,15 +18,27 @@ IN_SANDBOX = "tools.everyday.task_sandbox.why_none"
 """The problem of toolsets that need nothing but a sandbox: of the batch's kind, not of the default one."""
 
 
-def check_image(item: Item, config: BatchConfig) -> None:
-    """Raises BadUsage where an item's commands need an image, and neither it nor the batch names one."""
+def image_problem(item: Item, config: BatchConfig, offered: tuple[str, ...]) -> tuple[str, str] | None:
+    """Why an item gets no sandbox, and what helps; None: it gets one, or needs none.
+
+    Args:
+        offered: Its toolsets.
+    """
     kind = config.sandbox.kind
-    if kind not in WITH_IMAGE or item.image or config.agent_image or config.sandbox.image:
-        return
-    offered = Draws(config).of(item)
+    if kind not in WITH_IMAGE:
+        return no_image(kind, item.image) if item.image else None
+    if item.image or config.agent_image or config.sandbox.image:
+        return None
     if config.agent == "terminal" or any(TOOLSETS[name].problem == IN_SANDBOX for name in offered):
         hint = "give --image NAME (sandbox.image), or each row an image of its own"
-        raise BadUsage(f"{kind} starts from an image, and none is named", hint)
+        return f"{kind} starts from an image, and none is named", hint
+    return None
+
+
+def check_image(item: Item, config: BatchConfig) -> None:
+    """Raises BadUsage where an item's commands need an image that nobody names, or it names one in vain."""
+    if problem := image_problem(item, config, Draws(config).of(item)):
+        raise BadUsage(*problem)
 
 
 class Draws:

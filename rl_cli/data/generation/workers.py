@@ -82,6 +82,7 @@ class LocalWorkers:
 
     def listen(self, progress: Progress) -> None:
         self._shared.policy.on_heard = progress.heard
+        self._shared.policy.on_trouble = progress.failing
 
     def look(self, progress: Progress) -> None:
         progress.allowed = self.limit.allowed

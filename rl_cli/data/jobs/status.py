@@ -15,6 +15,7 @@ from rl_cli.data.compression.journal import folder_of
 from rl_cli.data.jobs.compressing import output_of
 from rl_cli.data.jobs.job import BUSY, KINDS, Job, worker_of
 from rl_cli.runs.logs import last_lines
+from rl_cli.runs.times import time_text
 
 LOOK_SECONDS = 0.5
 PROGRESS_SECONDS = 15.0
@@ -34,8 +35,8 @@ def batch_status(folder: BatchFolder) -> dict[str, Any]:
 
     Returns:
         {"name", "dir", "state", "reason", "items", "expected", "done", "failed", "in_flight", "cost_usd",
-        "seconds"}: `expected` are the samples of all items; `state` is `merging` between the last sample
-        and the rows.
+        "seconds", "trouble"}: `expected` are the samples of all items; `state` is `merging` between the last
+        sample and the rows; `trouble` is the latest error, until something goes well again.
         After a merge `merged` and `discarded`; after a compression was begun `compression`; the end of the
         log where it failed.
     """
@@ -54,9 +55,32 @@ def batch_status(folder: BatchFolder) -> dict[str, Any]:
         "reason": one_line(str(_reason(state, job) or ""), LONGEST_REASON) or None,
         **shown,
         "cost_usd": _number(state.get("spend")),
+        **({"trouble": trouble} if (trouble := state.get("trouble")) else {}),
         **_merged(folder),
         **({"compression": compressing} if compressing else {}),
         **({"log": _log(folder)} if failed else {}),
+    }
+
+
+def listed() -> list[dict[str, Any]]:
+    """All batches, newest first, in a few figures; None for what is not known.
+
+    Returns:
+        {"name", "state", "reason", "done", "expected", "failed", "cost_usd", "started", "ended", "dir"}:
+        `state` as of batch_status(), times as those of runs.
+    """
+    return [_listed(batch) for batch in newest_first()]
+
+
+def _listed(folder: BatchFolder) -> dict[str, Any]:
+    state, shown = folder.state(), batch_status(folder)
+    return {
+        **{name: shown.get(name) for name in ("name", "state", "reason", "done", "expected", "failed")},
+        "cost_usd": shown["cost_usd"],
+        **{
+            name: time_text(at) if (at := _number(state.get(name))) else None for name in ("started", "ended")
+        },
+        "dir": shown["dir"],
     }
 
 
@@ -168,4 +192,6 @@ def _line(status: dict[str, Any]) -> str:
         return f"compressing, {compression.get('rows', 0)} rows so far"
     of = f" of {status['expected']}" if "expected" in status else ""
     failed = f", {status['failed']} failed" if status.get("failed") else ""
-    return f"{status['name']}: {status.get('done', 0)}{of} samples{failed}, ${status['cost_usd']:.4f}"
+    trouble = f"; latest error: {status['trouble']}" if "trouble" in status else ""
+    done = f"{status['name']}: {status.get('done', 0)}{of} samples{failed}, ${status['cost_usd']:.4f}"
+    return done + trouble

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,15 @@ from rl_cli.data.batch.config import NAME, BatchConfig
 from rl_cli.data.batch.config_file import INSTEAD, checked, load_config
 from rl_cli.data.batch.folder import BatchFolder, batch_folder, find_batch
 from rl_cli.data.batch.items import items
+from rl_cli.data.batch_runner import check_start
 
 NOT_BY_CHAT = {
     "base_url": "configure the endpoint: rl-cli config set endpoints.",
     "ray_address": "begin the batch at a terminal: rl-cli data generate --ray-address",
 }
 """Where keys and work are sent is for the person to say; what says it instead."""
+MOST_OF_NAME = 90
+"""Characters that are kept where a number is added."""
 UNBOUNDED = frozenset({"local", "ssh"})
 """Kinds of sandbox that isolate nothing."""
 
@@ -28,41 +33,62 @@ def wanted_batch(given: Mapping[str, Any], more: Mapping[str, Any], count: int |
     """The settings of the batch that is asked for, with its model.
 
     Args:
-        given: Settings by name; None counts as not given. Without `input`, the batch of that `name` is meant.
+        given: Settings by name; None counts as not given. Without `input`, the batch of that `name` is meant;
+            without `name`, it is called as the input is, with a number where that is a batch begun otherwise.
         more: Others by dotted name.
         count: How many samples it should have in all; None: as the settings say.
 
     Raises:
         BadUsage: A setting is unknown or wrong, there is no such batch, it was begun otherwise, no model is
-            configured that could make data, or there is none of that name, or no key for it.
+            configured that could make data, or there is none of that name, or no key for it; or its sandbox
+            cannot be had, with the image that is named or without one.
     """
     for field in NOT_BY_CHAT:
         if field in more:
             raise BadUsage(f"{field} cannot be set here", NOT_BY_CHAT[field])
     flags = {field: value for field, value in {**more, **given}.items() if value is not None}
-    folder = _folder(flags)
-    begun = folder.exists()
-    if begun:
-        flags = _with_stored(folder, flags)
-    config = load_config(None, {**flags, "name": folder.name})
-    if count is not None:
-        config = _sized(config, count, begun)
-    if config.model is None:
-        config = config.model_copy(update={"model": _model()})
+    config = _in_folder(batch_folder(flags["name"]), flags, count) if _is_named(flags) else None
+    config = config or _in_free_folder(flags, count)
     check_names(config)
-    if begun:
-        folder.check_same(config)
+    check_start(config)
     return config
 
 
-def _folder(flags: Mapping[str, Any]) -> BatchFolder:
+def _is_named(flags: Mapping[str, Any]) -> bool:
+    """Whether the batch is; one that goes on has to exist."""
     if "input" not in flags:
         if "name" not in flags:
             raise BadUsage(
                 "what is to be asked is not said", "give input, or the name of a batch that goes on"
             )
-        return find_batch(flags["name"])
-    return batch_folder(flags.get("name") or _name_of(flags["input"]))
+        find_batch(flags["name"])
+    return bool(flags.get("name"))
+
+
+def _in_free_folder(flags: Mapping[str, Any], count: int | None) -> BatchConfig:
+    """In the batch that is called as the input is, else in the first of `NAME-2` ... that is no other."""
+    name = _name_of(flags["input"])
+    for number in itertools.count(1):
+        folder = batch_folder(name if number == 1 else f"{name[:MOST_OF_NAME]}-{number}")
+        if not folder.exists():
+            break
+        with suppress(BadUsage):  # begun otherwise; what is wrong with the flags is told of a new one
+            return _in_folder(folder, flags, count)
+    return _in_folder(folder, flags, count)
+
+
+def _in_folder(folder: BatchFolder, flags: Mapping[str, Any], count: int | None) -> BatchConfig:
+    """Raises BadUsage where the batch was begun otherwise."""
+    begun = folder.exists()
+    given = _with_stored(folder, flags) if begun else flags
+    config = load_config(None, {**given, "name": folder.name})
+    if count is not None:
+        config = _sized(config, count, begun)
+    if config.model is None:
+        config = config.model_copy(update={"model": _model()})
+    if begun:
+        folder.check_same(config)
+    return config
 
 
 def _name_of(source: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,34 @@ def test_a_batch_that_is_made_and_one_that_was_killed(
     folder.write_state(state | {"process": ProcessIdentity.current().to_dict() | {"started": 1.0}})
     assert run(["data", "stats", "batch"]) == 0
     assert "stopped" in capsys.readouterr().out
+
+
+def test_batches_are_listed_newest_first(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]):
+    assert run(["data", "list", "--json"]) == 0
+    assert "rl-cli data generate --input FILE --name NAME makes one" in capsys.readouterr().err
+    input_ = write_input(tmp_path / "in.jsonl", ["a", "b"])
+    here = ProcessIdentity.current().to_dict()
+    counted = {"expected": 2, "done": 1, "failed": 1, "spend": 0.25, "ended": None}
+    ends = {
+        "old": {"state": "finished", "process": here, "ended": 12.0},
+        "killed": {"state": "running", "process": here | {"started": 1.0}},
+        "made": {"state": "running", "process": here},
+    }
+    for started, (name, state) in enumerate(ends.items(), 10):
+        folder, _ = begun(input_, name=name)
+        folder.write_state({**counted, "started": started, **state})
+    assert run(["data", "list", "--json"]) == 0
+    listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["name"], row["state"]) for row in listed] == [
+        ("made", "running"),
+        ("killed", "stopped"),
+        ("old", "finished"),
+    ]
+    assert "its process is gone" in listed[1]["reason"]
+    assert (listed[2]["done"], listed[2]["expected"], listed[2]["failed"]) == (1, 2, 1)
+    assert (listed[2]["cost_usd"], listed[2]["ended"]) == (0.25, "1970-01-01T00:00:12.000Z")
+    assert run(["data", "list"]) == 0
+    assert capsys.readouterr().out.splitlines()[3].split()[:5] == ["old", "finished", "1/2", "1", "$0.2500"]
 
 
 def test_a_folder_of_which_little_is_left(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]):

@@ -88,7 +88,11 @@ def test_fields_of_a_row(tmp_path: Path):
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
-        ({}, "it has neither prompt nor messages"),
+        ({}, "it has neither prompt nor messages; it has no fields"),
+        (
+            {"question": "x", "answer": 1},
+            "it has neither prompt nor messages; its fields are question, answer",
+        ),
         ([], "it is no object"),
         ({"prompt": " "}, "prompt is empty"),
         ({"prompt": ["x"]}, "prompt is neither text nor a number"),

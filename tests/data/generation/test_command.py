@@ -108,6 +108,17 @@ def test_a_dry_run_tells_what_is_missing_to_begin(tmp_path: Path, rl_cli: RunHer
     assert "no items beside those to be held out" in rl_cli(*words).err
 
 
+def test_a_dry_run_counts_rows_whose_image_the_sandbox_does_not_take(tmp_path: Path, rl_cli: RunHere) -> None:
+    input_ = tmp_path / "in.jsonl"
+    input_.write_text('{"prompt": "a"}\n{"prompt": "b", "image": "python:3"}\n')
+    words = ["data", "generate", "--input", str(input_), "--name", "b", "--toolsets", "math", "--dry-run"]
+    told = rl_cli(*words, "--sandbox", "local").out
+    assert "items without a sandbox" in told
+    assert "1 (local starts from no image, and python:3 is asked for)" in told
+    assert json.loads(rl_cli(*words, "--sandbox", "local", "--json").out)["no_sandbox"] == 1
+    assert "items without" not in rl_cli(*words, "--sandbox", "docker").out
+
+
 def test_a_batch_in_containers_wants_an_image_before_anything_is_asked(
     tmp_path: Path, server: WireServer, rl_cli: RunHere, monkeypatch: pytest.MonkeyPatch
 ) -> None:

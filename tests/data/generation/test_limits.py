@@ -68,14 +68,14 @@ def test_a_row_brings_a_folder_that_lies_beside_its_input_and_no_other(tmp_path:
 
 def test_sandboxes_that_all_break_mark_nothing(tmp_path: Path) -> None:
     input_ = tmp_path / "in.jsonl"
-    input_.write_text("".join(json.dumps({"prompt": n, "image": "debian"}) + "\n" for n in range(9)))
+    input_.write_text("".join(json.dumps({"prompt": n, "cwd": "no-such-folder"}) + "\n" for n in range(9)))
     with WireServer(_uses_terminal) as server:
         ended = make(input_, server, toolsets=["terminal"], give_up_after=3, concurrency=1)
         assert not server.requests
     assert (ended.state, ended.exit_code, entries()) == ("failed", 1, [])
     assert ended.reason
     assert "3 samples in a row failed" in ended.reason
-    assert "local starts from no image" in ended.reason
+    assert "the row names the folder" in ended.reason
 
 
 def test_a_server_that_never_answers_marks_nothing(tmp_path: Path) -> None:

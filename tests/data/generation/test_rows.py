@@ -61,7 +61,7 @@ def test_every_sample_is_asked_with_a_seed_of_its_own(tmp_path: Path) -> None:
 def test_an_ephemeral_system_prompt_is_said_and_not_stored_and_prefilled_messages_are_both(
     tmp_path: Path,
 ) -> None:
-    prefill = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]
+    prefill = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi", "reasoning": "h"}]
     with WireServer(agent) as server:
         input_ = write_prompts(tmp_path / "in.jsonl", ["a"])
         make(input_, server, system_prompt="be brief", prefill=prefill)
@@ -73,6 +73,7 @@ def test_an_ephemeral_system_prompt_is_said_and_not_stored_and_prefilled_message
         ("user", "a"),
     ]
     assert [m["role"] for m in rows()[0]["messages"]][:3] == ["user", "assistant", "user"]
+    assert rows()[0]["reasoning"] == {"turns": 2, "with": 2}, "of what was asked for here"
     assert "be brief" not in json.dumps(entries())
 
 

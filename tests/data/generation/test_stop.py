@@ -13,7 +13,19 @@ import pytest
 
 from rl_cli.core.errors import BadUsage
 from rl_cli.data.batch.folder import batch_folder
-from tests.data.generation.batches import agent, entries, make, prompts_done, rows, words, write_prompts
+from rl_cli.data.batch_runner import run_batch
+from rl_cli.data.generation.progress import Progress
+from rl_cli.data.generation.stopping import Stopping
+from tests.data.generation.batches import (
+    agent,
+    config,
+    entries,
+    make,
+    prompts_done,
+    rows,
+    words,
+    write_prompts,
+)
 from tests.wire.server import Answer, Call, Reply, Request, WireServer
 
 HANGS = f"9{os.getpid()}00000"
@@ -65,6 +77,22 @@ def test_a_closed_terminal_lets_what_is_in_flight_end_and_the_batch_can_be_resum
         assert make(input_, server).exit_code == 0
         assert not begun & {r.body["seed"] for r in server.requests[before:]}
     assert prompts_done().total() == len(prompts_done()) == 40
+
+
+def test_what_is_said_while_it_ends_goes_once_it_has(tmp_path: Path) -> None:
+    stopping, notes = Stopping(), list[str]()
+
+    def press(progress: Progress) -> None:
+        notes.append(progress.note)
+        if not stopping.asked.is_set():
+            stopping.press()
+
+    with WireServer(agent) as server:
+        given = config(write_prompts(tmp_path / "in.jsonl", ["a"]), server)
+        ended = run_batch(given, press, stopping=stopping)
+    assert ended.exit_code == 130
+    assert any("comes to its end" in note for note in notes)
+    assert notes[-1] == ended.progress.note == ""
 
 
 def test_the_second_ends_it_at_once_and_nobody_else_makes_it_meanwhile(tmp_path: Path, home: Path) -> None:

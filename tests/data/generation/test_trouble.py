@@ -7,13 +7,28 @@ from pathlib import Path
 
 import pytest
 
+from rl_cli.cli.batch_display import BatchDisplay
 from rl_cli.core.errors import BadUsage
 from rl_cli.data.batch.folder import batch_folder
 from rl_cli.data.batch.summary import summary
-from tests.data.generation.batches import FAILS, agent, entries, make, prompts_done, question, write_prompts
+from rl_cli.data.batch_runner import run_batch
+from rl_cli.data.generation.progress import Progress
+from rl_cli.data.generation.stopping import Stopping
+from rl_cli.data.jobs.status import batch_status
+from tests.data.generation.batches import (
+    FAILS,
+    agent,
+    config,
+    entries,
+    make,
+    prompts_done,
+    question,
+    write_prompts,
+)
 from tests.wire.server import Answer, Fault, Refusal, Reply, Request, WireServer
 
 BUSY = Refusal(429, "slow down", headers={"retry-after-ms": "20", "retry-after": "0.02"})
+KEY = "sk-test-AAAABBBBCCCCDDDD"
 
 
 def test_a_provider_that_fails_everything_leaves_everything_to_a_healthy_one(tmp_path: Path) -> None:
@@ -29,9 +44,35 @@ def test_a_provider_that_fails_everything_leaves_everything_to_a_healthy_one(tmp
         state = batch_folder("b").state()
         assert (state["state"], state["done"], state["failed"]) == ("failed", 0, 0)
         assert "it broke" in state["reason"]
+        assert "it broke" in state["trouble"]
         server.set(agent)
         assert make(input_, server, concurrency=4).exit_code == 0
     assert prompts_done() == Counter(prompts)
+    assert batch_folder("b").state()["trouble"] is None
+
+
+def test_why_nothing_comes_is_told_while_requests_are_made_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stopping, shown = Stopping(), BatchDisplay(None)
+
+    def show(progress: Progress) -> None:
+        shown.show(progress)
+        if progress.trouble:
+            stopping.press()
+            stopping.now.set()
+
+    with WireServer(lambda request: Refusal(503, f"overloaded {KEY} " + "x" * 900)) as server:
+        given = config(write_prompts(tmp_path / "in.jsonl", ["a", "b"]), server)
+        assert run_batch(given, show, stopping=stopping).state == "stopped"
+    told = capsys.readouterr().err
+    assert "0 of 2 ended" in told
+    assert "latest error: " in told
+    assert "overloaded" in told
+    assert KEY not in told
+    status = batch_status(batch_folder("b"))
+    assert "overloaded" in status["trouble"]
+    assert len(status["trouble"]) <= 300
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -111,6 +111,12 @@ def test_what_is_wrong_is_told_before_anybody_is_asked(
     tmp_path: Path, server: WireServer, talk: CallContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     input_ = write_prompts(tmp_path / "in.jsonl", ["a"])
+    pictured = tmp_path / "pictured.jsonl"
+    pictured.write_text('{"prompt": "a", "image": "python:3"}\n')
+    (tmp_path / "docker").write_text("#!/bin/sh\n")
+    (tmp_path / "docker").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    docker = {"toolsets": ["terminal"], "settings": {"sandbox.kind": "docker"}}
     wrong: list[tuple[dict[str, Any], str]] = [
         ({}, "what is to be asked is not said"),
         ({"name": "none"}, "there is no batch none"),
@@ -123,6 +129,8 @@ def test_what_is_wrong_is_told_before_anybody_is_asked(
         ({"input": str(input_), "model": "nobody/m"}, "unknown model 'nobody/m'"),
         ({"input": str(input_), "model": "anthropic/m"}, "ANTHROPIC_API_KEY is not set"),
         ({"input": str(input_), "settings": {"score": "gsm9k"}}, "unknown environment: gsm9k"),
+        ({"input": str(input_), **docker}, "docker starts from an image, and none is named"),
+        ({"input": str(pictured)}, "bubblewrap starts from no image, and python:3 is asked for"),
         ({"input": str(input_), "count": 10**9}, "samples should be less than or equal to"),
     ]
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
@@ -154,6 +162,21 @@ def test_other_settings_are_refused_and_a_batch_goes_on_with_its_own(
     assert asked(talk)[-1].estimate.scope["address"] == server.openai_url  # type: ignore[union-attr]
     assert waited(talk)["done"] == 2
     assert prompts_done() == {"a": 1, "b": 1}
+    again = call("data_generate", {"name": "b"}, talk)
+    assert again["to_ask"] == 0
+    assert asked(talk)[-1].estimate.what.startswith("ask nothing: all 2 samples")  # type: ignore[union-attr]
+
+
+def test_a_name_that_nobody_gave_is_not_that_of_another_batch(tmp_path: Path, server: WireServer) -> None:
+    input_ = write_prompts(tmp_path / "in.jsonl", ["a"])
+    given = {"input": str(input_), "model": MODEL, "toolsets": ["math"]}
+    assert wanted_batch(given, {"temperature": 0.5}, None).name == "in"
+    make(input_, server, name="in", temperature=0.5)
+    assert wanted_batch(given, {"temperature": 0.5}, None).name == "in"
+    assert wanted_batch(given, {"temperature": 0.7}, None).name == "in-2"
+    make(input_, server, name="in-2", temperature=0.7)
+    assert wanted_batch(given, {"temperature": 0.7}, None).name == "in-2"
+    assert wanted_batch(given, {"temperature": 0.9}, None).name == "in-3"
 
 
 def test_what_commands_could_change_outside_of_the_sandbox_is_asked_about_as_such(

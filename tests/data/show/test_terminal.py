@@ -91,6 +91,15 @@ def test_a_bad_line_is_told_and_the_rest_is_shown(tmp_path: Path) -> None:
     assert [line.partition(":")[0] for line in done.err.splitlines()] == ["line 1", "line 3", "error"]
 
 
+def test_bad_lines_are_told_up_to_a_number(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text("no row\n" * 25)
+    done = run_here("data", "show", str(tmp_path / "rows.jsonl"))
+    assert done.code == 1
+    assert sum(line.startswith("line ") for line in done.err.splitlines()) == 20
+    assert "... and 5 more\n" in done.err
+    assert "25 lines could not be read" in done.err
+
+
 def test_a_batch_by_its_name(home: Path) -> None:
     folder = home / "batches" / "demo"
     folder.mkdir(parents=True)

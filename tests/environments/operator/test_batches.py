@@ -66,6 +66,33 @@ def test_what_did_not_finish_is_neither_compressed_nor_exported(request_: str, s
     assert played.declined
 
 
+def test_settings_go_with_the_order_and_one_that_asks_nothing_says_so() -> None:
+    there = {"ok": True, "name": "p", "state": "finished", "to_ask": 0}
+    for request, told in (
+        ("make samples from p.jsonl best of 4 scored by gsm8k", "All its samples are there already"),
+        ("用 p.jsonl 生成样本，四选一，用 gsm8k 打分", "所有样本都已存在"),
+    ):
+        used = tools(status(merged=5), data_generate=there)
+        assert told in play(request, used).answer
+        settings = {"best_of": 4, "score": "gsm8k"}
+        assert used.arguments("data_generate") == [{"input": "p.jsonl", "settings": settings}]
+
+
+@pytest.mark.parametrize(
+    ("request_", "told"),
+    [
+        ("stop the batch if it gets too expensive", "rl-cli data --help"),
+        ("make 5 samples from p.jsonl but do not use the web", "rl-cli data --help"),
+        ("如果太贵就停止这批", "rl-cli data --help"),
+        ("train gsm8k-mini if it rains", "grpo.steps=40"),
+    ],
+)
+def test_what_is_held_back_says_what_helps_with_such_orders(request_: str, told: str) -> None:
+    played = play(request_, tools())
+    assert played.declined
+    assert told in played.answer
+
+
 def test_an_interrupt_leaves_the_batch_alone() -> None:
     used = tools(status("interrupted", state="running", done=2))
     played = play(CHAIN[0], used)

@@ -27,6 +27,7 @@ from environments.policies.operator.intents import (
 from environments.policies.operator.understanding import understand
 
 SHOW = ShowSamples()
+BEST = ("best_of", 4)
 UNDERSTOOD: dict[type[Intent], str] = {
     BatchStatus: """
         how is the batch going
@@ -109,11 +110,13 @@ UNDERSTOOD: dict[type[Intent], str] = {
     Blocked: """
         stop the batch if it gets too expensive
         make 500 samples from prompts.jsonl but do not use the web
-        make 500 samples from prompts.jsonl at temperature 0.7
+        make 500 samples from prompts.jsonl at temperature 0.7 and temperature 0.9
+        make 500 samples from prompts.jsonl at temperature 70%
+        export the batch for TRL at temperature 0.7
         make 500 samples from prompts.jsonl for at most 5 dollars
         make samples from prompts.jsonl, spend at most five dollars
         用 prompts.jsonl 生成样本，最多花五美元
-        make samples from prompts.jsonl best of 4
+        make samples from prompts.jsonl, the best 4
         make 3 samples from prompts.jsonl without tools in docker
         make 500 samples from prompts.jsonl and other.jsonl
         make 500 samples from /data/my prompts/prompts.jsonl
@@ -213,6 +216,16 @@ def test_from_one_sentence_to_a_set_for_trl(request_: str) -> None:
         ("make 5 samples from p.jsonl with model openai/gpt-5.5", {"model": "openai/gpt-5.5"}),
         ("用 vllm/qwen 从 p.jsonl 生成 5 条样本", {"model": "vllm/qwen"}),
         ("生成 5 条样本，输入 p.jsonl，模型 vllm/qwen", {"model": "vllm/qwen", "input": "p.jsonl"}),
+        (
+            "make 5 samples from p.jsonl best of 4, scored by gsm8k, min score 0.5, at temperature 0.7",
+            {"settings": (BEST, ("min_score", 0.5), ("temperature", 0.7), ("score", "gsm8k")), "count": 5},
+        ),
+        (
+            "用 p.jsonl 生成 5 条样本，四选一，用 gsm8k 打分，最低分 0.5，温度 0.7",
+            {"settings": (BEST, ("min_score", 0.5), ("temperature", 0.7), ("score", "gsm8k")), "count": 5},
+        ),
+        ("make 5 samples from p.jsonl with the terminal agent", {"settings": (("agent", "terminal"),)}),
+        ("用终端智能体从 p.jsonl 生成 5 条样本", {"settings": (("agent", "terminal"),), "toolsets": None}),
     ],
 )
 def test_what_is_made_is_read_with_its_figures(request_: str, wanted: dict[str, object]) -> None:
@@ -238,6 +251,11 @@ def test_what_is_to_be_done_with_rows_is_read_with_its_particulars() -> None:
         "stop the batch right now": StopBatch(now=True),
         "show sample 7 of the batch": ShowSamples(count=1, first=7),
         "看第 7 条样本": ShowSamples(count=1, first=7),
+        "导出 best 为 sharegpt": ExportBatch(name="best", format="sharegpt"),
+        "把 best 导出为 sharegpt": ExportBatch(name="best", format="sharegpt"),
+        "export best as sharegpt": ExportBatch(name="best", format="sharegpt"),
+        "看看 best 批次的两条样本": ShowSamples(name="best", count=2),
+        "show 2 samples of best": ShowSamples(name="best", count=2),
         "show me 2 discarded samples of the batch": ShowSamples(count=2, which="discarded"),
     }
     for request, intent in wanted.items():
@@ -257,6 +275,7 @@ def test_what_is_to_be_done_with_rows_is_read_with_its_particulars() -> None:
         "stop the run",
         "train gsm8k-mini for 40 steps on the training data",
         "show results",
+        "export model as hf",
     ],
 )
 def test_what_is_about_training_stays_so(request_: str) -> None:
