@@ -170,13 +170,21 @@ def _key_file() -> Rule:
     )
 
 
+def _begun(text: str) -> str:
+    """A pattern of the beginnings of a text, none of it too."""
+    pattern = ""
+    for letter in reversed(text):
+        pattern = f"(?:{re.escape(letter)}{pattern})?"
+    return pattern
+
+
 def _assignment() -> Rule:
     name = rf"(?i:(?P<strong>{_STRONG})|{_WEAK})"
     bare = rf"(?P<bare>{_BARE}(?:[=:]{_BARE}){{0,3}}+={{0,2}}+)(?!\(|\[(?!redacted\]))"
     return Rule(
         ("api", "access", "private", "passw", "passphrase", "pwd", "secret", "token", "credential", "auth"),
         rf"{name}{_GIVEN}(?:{_QUOTE}(?P<quoted>{_QUOTED}{{6,}}+)(?=[\"'\\])|{bare})",
-        rf"{name}{_GIVEN}(?P<value>{_QUOTE}?{_QUOTED}*+)\Z",
+        rf"{name}{_GIVEN}(?P<value>{_QUOTE}?{_QUOTED}*+{_begun('[redacted')})\Z",
         fold=True,
         decide=_given,
     )

@@ -55,6 +55,12 @@ def test_character_by_character_too(text: str) -> None:
     assert not any(value[LEAD:] in shown for value in VALUES.values())
 
 
+def test_a_mask_behind_a_secret_hides_it_from_nobody() -> None:
+    for text in ("password=hunter22[redacted]", "password=hunter22[0]", "api_key: abc123def[red"):
+        redactor = StreamRedactor()
+        assert "".join(map(redactor.feed, text)) + redactor.flush() == redact_text(text)
+
+
 def test_harmless_text_is_shown_at_once() -> None:
     redactor = StreamRedactor()
     words = "The reward rose from 0.1 to 0.4 within 20 steps, so the token and the password went in well."
