@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,16 @@ def test_lines_typed_during_a_turn_come_next_also_after_ctrl_c():
     assert requests == ["tell me", "typed meanwhile", "and more"]
 
 
+def recall(chat: Terminal, text: str) -> None:
+    """Goes back in the history, which the prompt reads in the background."""
+    for _ in range(30):
+        chat.type(UP)
+        with suppress(AssertionError):
+            chat.expect(text, timeout=2)
+            return
+    raise AssertionError(f"{text!r} is not recalled")
+
+
 def test_lines_history_and_ctrl_c_at_the_prompt(home: Path):
     with WireServer(answer_with_the_request) as server:
         with Terminal("chat", *endpoint(server)) as chat:
@@ -131,11 +142,13 @@ def test_lines_history_and_ctrl_c_at_the_prompt(home: Path):
             chat.say(f"three {KEY}")
             chat.expect("You said 1: 'one\\ntwo\\nthree ")
             chat.expect("[redacted]'")
+            chat.expect(">")
             chat.type("this is not meant")
             chat.type(CTRL_C)
-            chat.type(UP)
+            recall(chat, "three ")
             chat.say("")
             chat.expect("You said 2: 'one\\ntwo\\nthree")
+            chat.expect("[redacted]'")
             chat.expect(">")
             chat.type(CTRL_C)
             chat.expect("Ctrl-C again")
@@ -146,8 +159,7 @@ def test_lines_history_and_ctrl_c_at_the_prompt(home: Path):
         assert KEY not in kept
         with Terminal("chat", *endpoint(server)) as chat:
             chat.expect("/help")
-            chat.type(UP)
-            chat.expect("three [redacted]")
+            recall(chat, "three [redacted]")
 
 
 def test_commands_are_answered_without_the_model():
