@@ -7,13 +7,14 @@ import os
 import signal
 import socket
 import subprocess
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from tools.sandboxes.agent import protocol
+from tools.sandboxes.agent_channel import Channel, close_all
 from tools.sandboxes.base import SandboxError, SandboxGone
+from tools.sandboxes.idle_agent import IdleAgent
 
 START_SECONDS = 30.0
 END_SECONDS = 5.0
@@ -25,7 +26,7 @@ its process; None: the agent says itself which one it is. Raises OSError."""
 
 
 class AgentLink:
-    """One agent. Used by one event loop.
+    """One agent, for one task. Used by one event loop.
 
     Args:
         kind: The sandbox's, for messages.
@@ -39,16 +40,13 @@ class AgentLink:
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._loop = asyncio.get_running_loop()
-        self._socket: socket.socket | None = None
+        self._channel: Channel | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._pidfd: int | None = None
         self._starting: asyncio.Task[None] | None = None
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._exits: dict[int, asyncio.Future[int]] = {}
-        self._unsent: deque[tuple[bytes, list[int]]] = deque()
-        self._writing = False
-        """Whether the loop tells when more can be sent."""
         self._last_id = 0
         self.gone: str | None = None
         self.clean = self.left_nothing = False
@@ -87,18 +85,23 @@ class AgentLink:
                 self._process = await launch(theirs, errors)
             except OSError:
                 ours.close()
-                _close(groups)
+                close_all(groups)
                 raise
             finally:
                 os.close(errors)
-        self._socket = ours
-        self._loop.add_reader(ours.fileno(), self._hear)
+        self._channel = Channel(ours, self._hear, self._lost)
         if self._process is not None:
             self._pidfd = os.pidfd_open(self._process.pid)
             self._loop.add_reader(self._pidfd, self._reap)
-        self._send(protocol.SETUP, 0, groups, settings)
+        self._channel.send(protocol.SETUP, 0, groups, settings)
         async with asyncio.timeout(START_SECONDS):
             await asyncio.shield(self._ready)
+
+    def resume(self, agent: IdleAgent) -> None:
+        """Takes one that waits for a task, instead of a start."""
+        self._pidfd = agent.pidfd
+        self._channel = Channel(agent.end, self._hear, self._lost)
+        self._ready.set_result(None)
 
     def run(self, request: Mapping[str, Any], pipes: list[int]) -> tuple[int, asyncio.Future[int]]:
         """Starts a command.
@@ -131,16 +134,14 @@ class AgentLink:
 
     def break_off(self, why: str) -> None:
         """Tells everybody who waits, and whoever asks later, that nothing can be asked. Ends the agent."""
+        if self._channel is not None:
+            self._channel.end_sending()
+        self._say_gone(why)
+
+    def _say_gone(self, why: str) -> None:
         if self.gone is not None:
             return
         self.gone = why
-        if self._socket is not None:
-            with suppress(OSError):  # the agent has ended
-                self._socket.shutdown(socket.SHUT_WR)
-            self._stop_writing()
-        for _, descriptors in self._unsent:
-            _close(descriptors)
-        self._unsent.clear()
         everybody: list[asyncio.Future[Any]] = [self._ready, *self._exits.values()]
         for waiting in everybody:
             if not waiting.done():
@@ -153,13 +154,35 @@ class AgentLink:
         self.break_off(why)
         self._signal(signal.SIGKILL)
 
+    async def leave(self, body: Mapping[str, Any]) -> IdleAgent | None:
+        """Has the agent end all that runs and wait for another task.
+
+        Args:
+            body: As `agent.leaving.take_away` takes it, besides what came with the set-up.
+
+        Returns:
+            None: it cannot have another task, and `close` is what comes next.
+        """
+        await self._started()
+        ready = self._ready.done() and self._ready.exception() is None
+        if self._channel is None or self._channel.waits or self.gone is not None or not ready:
+            return None
+        self._signal(signal.SIGCONT)
+        self._channel.send(protocol.LEAVE, 0, [], body)
+        self._say_gone(self._stopped())
+        await asyncio.wait({self._ended}, timeout=END_SECONDS)
+        if not self._ended.done():
+            self._signal(signal.SIGKILL)
+        if not self.clean or self._channel is None or self._pidfd is None:
+            return None
+        agent = IdleAgent(self._channel.release(), self._pidfd)
+        self._channel = self._pidfd = None
+        return agent
+
     async def close(self) -> None:
         """Ends the agent with all that runs below it, and waits for that."""
-        if self._starting is not None:
-            await asyncio.wait({self._starting})
-            if not self._starting.cancelled():
-                self._starting.exception()  # its caller may have been cancelled
-        self.break_off(f"the {self._kind} sandbox was stopped")
+        await self._started()
+        self.break_off(self._stopped())
         if self._pidfd is not None:
             self._signal(signal.SIGCONT)
             await asyncio.wait({self._ended}, timeout=END_SECONDS)
@@ -167,6 +190,15 @@ class AgentLink:
                 self._signal(signal.SIGKILL)
                 await self._ended
         self._hang_up()
+
+    async def _started(self) -> None:
+        if self._starting is not None:
+            await asyncio.wait({self._starting})
+            if not self._starting.cancelled():
+                self._starting.exception()  # its caller may have been cancelled
+
+    def _stopped(self) -> str:
+        return f"the {self._kind} sandbox was stopped"
 
     def _signal(self, number: int) -> None:
         if self._pidfd is not None:
@@ -176,50 +208,21 @@ class AgentLink:
     def _send(
         self, what: int, id: int, descriptors: list[int], body: Mapping[str, Any] | None = None
     ) -> None:
-        if self.gone is not None:
-            _close(descriptors)
+        if self.gone is not None or self._channel is None:
+            close_all(descriptors)
             return
-        packet, first = protocol.packet(what, id, None if body is None else dict(body))
-        self._unsent.append((packet, [*first, *descriptors]))
-        if len(self._unsent) == 1:
-            self._send_waiting()
-
-    def _send_waiting(self) -> None:
-        assert self._socket is not None
-        while self._unsent:
-            packet, descriptors = self._unsent[0]
-            try:
-                socket.send_fds(self._socket, [packet], descriptors)
-            except BlockingIOError:
-                self._loop.add_writer(self._socket.fileno(), self._send_waiting)
-                self._writing = True
-                return
-            except OSError:  # the agent has ended
-                self._lost()
-                return
-            self._unsent.popleft()
-            _close(descriptors)
-        self._stop_writing()
-
-    def _stop_writing(self) -> None:
-        if self._writing and self._socket is not None:
-            self._loop.remove_writer(self._socket.fileno())
-            self._writing = False
+        self._channel.send(what, id, descriptors, body)
 
     def _hear(self) -> None:
-        while self._socket is not None:
-            try:
-                data, descriptors, _, _ = socket.recv_fds(
-                    self._socket, protocol.LONGEST_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC
-                )
-            except BlockingIOError:
-                return
-            except OSError:
-                data, descriptors = b"", []
+        while self._channel is not None and (packet := self._channel.receive()) is not None:
+            data, descriptor = packet
             what, id, value = protocol.HEAD.unpack_from(data) if data else (protocol.CLEAN, 0, 0)
-            self._pidfd = descriptors[0] if descriptors else self._pidfd
+            self._pidfd = descriptor or self._pidfd
             if what == protocol.CLEAN:
                 self.clean, self.left_nothing = bool(data), bool(value)
+                if id:
+                    self._ended.set_result(None)
+                    return
                 self._hang_up()
                 if self._process is None:
                     self._is_over()
@@ -238,11 +241,9 @@ class AgentLink:
                 self._ready.set_exception(SandboxError(f"{self._kind} could not be set up: {text}"))
 
     def _hang_up(self) -> None:
-        if self._socket is not None:
-            self._stop_writing()
-            self._loop.remove_reader(self._socket.fileno())
-            self._socket.close()
-            self._socket = None
+        if self._channel is not None:
+            self._channel.release().close()
+            self._channel = None
 
     def _lost(self) -> None:
         self.break_off(f"the {self._kind} sandbox is gone: the process that runs its commands has ended")
@@ -261,11 +262,6 @@ class AgentLink:
             self._pidfd = None
         if not self._ended.done():
             self._ended.set_result(None)
-
-
-def _close(descriptors: list[int]) -> None:
-    for descriptor in descriptors:
-        os.close(descriptor)
 
 
 def _last_line(descriptor: int) -> str:

@@ -23,6 +23,7 @@ from tools.sandboxes.base import (
     check_command,
 )
 from tools.sandboxes.files import Files
+from tools.sandboxes.idle_agent import IdleAgent
 from tools.sandboxes.limits import ControlGroup
 from tools.sandboxes.pipes import PipeReader, write_all
 from tools.sandboxes.streaming import Sink
@@ -50,7 +51,7 @@ class AgentSandbox(Files, BackgroundProcesses):
         self.config = config
         self.unbounded: tuple[str, ...] = ()
         self._link: AgentLink | None = None
-        self._group: ControlGroup | None = None
+        self._group = ControlGroup(config.resources)
         self._stopping: asyncio.Task[None] | None = None
         self._making: asyncio.Future[None] | None = None
         self._env: dict[str, str] = {}
@@ -74,8 +75,13 @@ class AgentSandbox(Files, BackgroundProcesses):
     def _clean_up(self) -> None:
         """Removes what is left on the host when the agent has ended. Blocks."""
 
-    def _left_nothing(self) -> None:
-        """The agent has taken away what was on the host."""
+    def _waiting_agent(self) -> IdleAgent | None:
+        """One that a task before has left, with all that `_make` makes."""
+        return None
+
+    async def _leave_place(self) -> bool:
+        """Leaves the agent, with all that `_make` has made, to the next task; whether it could be done."""
+        return False
 
     async def start(self) -> None:
         if self.config.image:
@@ -86,27 +92,28 @@ class AgentSandbox(Files, BackgroundProcesses):
             raise SandboxError(f"{self.kind} has no folder {self.config.workdir} to work in")
         self._link = AgentLink(self.kind)
         try:
-            async with turns().starts_and_stops:
-                group = await self._make_on_host()
-                await self._link.start(self._launch(), self._settings(), group.doors())
+            if (agent := self._waiting_agent()) is not None:
+                self._link.resume(agent)
+            else:
+                async with turns().starts_and_stops:
+                    await self._make_on_host()
+                    await self._link.start(self._launch(), self._settings(), self._group.doors())
             wanted = (name for name, value in asdict(self.config.resources).items() if value is not None)
-            self.unbounded = tuple(name for name in wanted if name not in group.bounds | self._own_bounds)
+            self.unbounded = tuple(name for name in wanted if name not in self._group.bounds | self._own_bounds)
         except BaseException:
             await self.stop()
             raise
         self._env = {**BASE_ENVIRONMENT, **self._environment(), **self.config.env}
 
-    async def _make_on_host(self) -> ControlGroup:
+    async def _make_on_host(self) -> None:
         """stop() waits for it, also where its caller was cancelled."""
 
-        def make(group: ControlGroup) -> None:
-            group.make()
+        def make() -> None:
+            self._group.make()
             self._make()
 
-        self._group = ControlGroup(self.config.resources)
-        self._making = asyncio.get_running_loop().run_in_executor(None, make, self._group)
+        self._making = asyncio.get_running_loop().run_in_executor(None, make)
         await asyncio.shield(self._making)
-        return self._group
 
     def _rlimits(self) -> dict[str, int]:
         limits = {"RLIMIT_CORE": 0}
@@ -123,16 +130,14 @@ class AgentSandbox(Files, BackgroundProcesses):
         if self._making is not None:
             await asyncio.wait({self._making})
         async with turns().starts_and_stops:
+            if await self._leave_place():
+                return
             if self._link is not None:
                 await self._link.close()
-            if self._link is not None and self._link.left_nothing:
-                self._left_nothing()
-            else:
-                await asyncio.to_thread(self._remove)
+            await asyncio.to_thread(self._remove)
 
     def _remove(self) -> None:
-        if self._group is not None:
-            self._group.remove()
+        self._group.remove()
         self._clean_up()
 
     async def alive(self) -> bool:

@@ -59,6 +59,11 @@ async def fork(link: socket.socket, errors: int) -> None:
             raise OSError("the process that runs commands has ended at once")
 
 
+def forks_agents() -> object:
+    """The process that does so now; None: there is none."""
+    return _nursery.process()
+
+
 class _Nursery:
     """This process's own, begun when it is first needed; a new one where it has ended."""
 
@@ -86,7 +91,7 @@ class _Nursery:
             OSError
         """
         with self._lock:
-            if self._alive():
+            if self.process() is not None:
                 return
             self.end()
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -112,9 +117,11 @@ class _Nursery:
             process.kill()
             process.wait()
 
-    def _alive(self) -> bool:
+    def process(self) -> subprocess.Popen[bytes] | None:
+        """None: it is not there, or another process's."""
         mine = self._owner == os.getpid() and self._control is not None
-        return mine and self._process is not None and self._process.poll() is None
+        alive = mine and self._process is not None and self._process.poll() is None
+        return self._process if alive else None
 
 
 _nursery = _Nursery()

@@ -122,7 +122,7 @@ class Bubblewrap(AgentSandbox):
             "user": self._user,
             "rlimits": rlimits,
             "filter": call_filter(),
-            "leave": None,
+            "leave": {},
         }
 
     def _environment(self) -> dict[str, str]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tools.sandboxes.agent.leaving import unused
 from tools.sandboxes.base import MIB, Resources
 from tools.sandboxes.owners import is_left_over, owner
 
@@ -79,6 +80,13 @@ class ControlGroup:
         """Descriptors, for the caller to close: a process that writes "0" to each of them is in the group."""
         doors, self._doors = self._doors, []
         return doors
+
+    def is_unused(self) -> bool:
+        """Whether another task may have it as well as a new one."""
+        try:
+            return unused([str(folder) for folder in self.folders])
+        except OSError:  # somebody has removed it
+            return False
 
     def remove(self) -> None:
         """Ends what is left in it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import secrets
@@ -14,7 +15,9 @@ from tools.sandboxes.agent_link import Launch
 from tools.sandboxes.agent_sandbox import AgentSandbox, why_no_agent
 from tools.sandboxes.agent_start import fork
 from tools.sandboxes.base import SandboxConfig, SandboxError
+from tools.sandboxes.idle_agent import IdleAgent
 from tools.sandboxes.task_folders import TaskFolder, take_folder
+from tools.sandboxes.task_places import TaskPlace, keep_place, take_place
 
 MARK = "RL_CLI_SANDBOX"
 """A variable that all processes of a sandbox carry, each sandbox with a value of its own."""
@@ -39,10 +42,20 @@ class Local(AgentSandbox):
 
     def _make(self) -> None:
         try:
-            self._folder = take_folder()
+            self._move_in(take_folder())
         except OSError as error:
             raise SandboxError(f"local has no folder for the task: {error}") from None
-        self._place = str(self._folder.path)
+
+    def _waiting_agent(self) -> IdleAgent | None:
+        place = take_place(self.config.resources)
+        if place is None:
+            return None
+        self._group = place.group
+        self._move_in(place.folder)
+        return place.agent
+
+    def _move_in(self, folder: TaskFolder) -> None:
+        self._folder, self._place = folder, str(folder.path)
         self.workdir = str(self.config.workdir or f"{self._place}/work")
         self.private = f"{self._place}/private"
 
@@ -54,8 +67,7 @@ class Local(AgentSandbox):
 
     def _leaving(self) -> dict[str, Any]:
         assert self._folder is not None
-        assert self._group is not None
-        return {"groups": [str(folder) for folder in self._group.folders], **self._folder.leaving()}
+        return {"groups": list(map(str, self._group.folders)), **self._folder.leaving()}
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -65,9 +77,24 @@ class Local(AgentSandbox):
             MARK: self._mark,
         }
 
-    def _left_nothing(self) -> None:
+    async def _leave_place(self) -> bool:
+        if self._link is None or self._folder is None:
+            return False
+        next_path = self._folder.next_path()
+        agent = await self._link.leave({"top": self._place, "next": str(next_path)})
+        if self._link.left_nothing:
+            self._folder.path = next_path
+        elif agent is not None and not await asyncio.to_thread(self._empty):
+            agent.close()
+            return False
+        if agent is None:
+            return False
+        await keep_place(TaskPlace(agent, self._group, self._folder, self.config.resources))
+        return True
+
+    def _empty(self) -> bool:
         assert self._folder is not None
-        self._folder.keep()
+        return self._group.is_unused() and self._folder.empty()
 
     def _clean_up(self) -> None:
         clean = self._link is not None and self._link.clean

@@ -30,12 +30,25 @@ class TaskFolder:
         for part in PARTS:
             (self.path / part).mkdir()
         self._made = state_of(str(self.path), PARTS)
-        self._kept = self._hidden()
         self._pid = os.getpid()
 
     def leaving(self) -> dict[str, Any]:
         """How an agent empties it, as `agent.leaving.take_away` takes it."""
-        return {"top": str(self.path), "parts": PARTS, "made": self._made, "next": str(self._kept)}
+        return {"parts": PARTS, "made": self._made}
+
+    def next_path(self) -> Path:
+        """A name that it may have for the next task."""
+        return self.path.with_name(secrets.token_hex(8))
+
+    def empty(self) -> bool:
+        """Empties it of a task that has ended, and gives it another name; whether that can be done. Blocks."""
+        try:
+            if not empty(str(self.path), PARTS, self._made, lambda name: remove_folder(Path(name))):
+                return False
+            self.path = self.path.rename(self.next_path())
+        except OSError:
+            return False
+        return True
 
     def give_back(self, ended: bool) -> None:
         """Keeps it for the next task if it can be emptied, else removes it. Blocks.
@@ -43,25 +56,10 @@ class TaskFolder:
         Args:
             ended: Whether nothing of the task runs any more, which could still use it.
         """
-        with suppress(OSError):
-            if ended and empty(str(self.path), PARTS, self._made, lambda name: remove_folder(Path(name))):
-                self.path.rename(self._kept)
-                self.keep()
-                return
-        remove_folder(self.path)
-
-    def keep(self) -> None:
-        """For the next task; it is emptied, and has another name."""
-        self.path = self._kept
-        _spare.append(self)
-
-    def take(self) -> None:
-        """Out of those that are kept. Raises OSError."""
-        self.path = self._kept.rename(self._kept.with_name(self._kept.name[1:]))
-        self._kept = self._hidden()
-
-    def _hidden(self) -> Path:
-        return self.path.with_name(f".{secrets.token_hex(8)}")
+        if ended and self.empty():
+            _spare.append(self)
+        else:
+            remove_folder(self.path)
 
 
 _spare: deque[TaskFolder] = deque()
@@ -72,6 +70,5 @@ def take_folder() -> TaskFolder:
     with suppress(IndexError):
         while (folder := _spare.pop())._pid != os.getpid():  # in a fork they are the other's
             continue
-        folder.take()
         return folder
     return TaskFolder()

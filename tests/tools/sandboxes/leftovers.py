@@ -16,6 +16,7 @@ import psutil
 
 from rl_cli.core.processes import ProcessIdentity
 from tools.sandboxes.owners import owner
+from tools.sandboxes.task_places import remove_places
 
 GONE_SECONDS = 5.0
 
@@ -34,20 +35,21 @@ def nothing_left() -> Iterator[None]:
 
 
 def _seen() -> dict[str, set[Any]]:
+    remove_places()
     own = f"rl-cli-sandboxes-*-{os.getpid()}-*/*"
     return {
         "processes": {(process.pid, process.create_time()) for process in psutil.Process().children(True)},
         "descriptors": {_descriptor(name) for name in os.listdir("/proc/self/fd")} - {None},
         # Without those of container engines: other tests have engines, too.
         "mounts": {line for line in mounts() if "/graph/overlay" not in line},
-        "folders": {at for at in Path(tempfile.gettempdir()).glob(own) if not _is_kept_empty(at)},
+        "folders": {at for at in Path(tempfile.gettempdir()).glob(own) if not _is_empty(at)},
         "control groups": _control_groups(f"-{os.getpid()}-"),
     }
 
 
-def _is_kept_empty(folder: Path) -> bool:
-    """For the next task."""
-    return folder.name.startswith(".") and all(at.parent == folder for at in folder.rglob("*"))
+def _is_empty(folder: Path) -> bool:
+    """It is then kept for the next task."""
+    return all(at.parent == folder for at in folder.rglob("*"))
 
 
 def _control_groups(ours: str) -> set[object]:

@@ -18,6 +18,7 @@ from tests.tools.sandboxes.places import agents
 from tools.sandboxes.agent import protocol
 from tools.sandboxes.base import Sandbox, SandboxConfig
 from tools.sandboxes.kinds import make, usable
+from tools.sandboxes.task_places import remove_places
 
 REPOSITORY = Path(__file__).parents[3]
 SECONDS = 30.0
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 def _needs_local() -> None:
     if why := usable("local"):
         leave_out(f"local ({why})")
+    remove_places()
 
 
 async def started() -> Sandbox:

@@ -1,13 +1,18 @@
-"""What a task had on this machine is taken away at its end: its control groups, what lies in its folder."""
+"""What a task leaves on this machine at its end: its folder is emptied, its control groups are looked at."""
 
 from __future__ import annotations
 
 import os
 
+from .trees import read
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
+
+MOST_CHARGED = 64 << 20
+"""Bytes that a group may have of files in memory that a task has left elsewhere, for it to be used again."""
 
 
 def state_of(top: str, parts: Sequence[str]) -> list[Any]:
@@ -52,16 +57,24 @@ def empty(top: str, parts: Sequence[str], made: list[Any], remove: Callable[[str
         return False
 
 
+def unused(groups: Sequence[str]) -> bool:
+    """Whether nothing of a task is in its control groups any more."""
+    for group in groups:
+        charged = read(f"{group}/memory.usage_in_bytes") or read(f"{group}/memory.current") or b"0"
+        made_below = os.stat(group).st_nlink > 2
+        if made_below or read(f"{group}/cgroup.procs") or int(charged) > MOST_CHARGED:
+            return False
+    return True
+
+
 def take_away(groups: list[str], top: str, parts: list[str], made: list[Any], next: str) -> bool:
     """Empties the folder of a task in which nothing runs any more, and gives it another name.
 
     Returns:
-        Whether nothing is left to do. Folders with something in them are left to the host.
+        Whether folder and groups are as they were made. Folders with something in them are left to the host.
     """
     try:
-        for group in groups:
-            os.rmdir(group)
-        if not empty(top, parts, made, os.rmdir):
+        if not unused(groups) or not empty(top, parts, made, os.rmdir):
             return False
         os.rename(top, next)
     except OSError:

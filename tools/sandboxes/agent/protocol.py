@@ -18,10 +18,12 @@ HEAD = struct.Struct("=Bqq")
 """What the message is, which command it is about, a number."""
 HELLO, READY, FAILED, ENDED, CLEAN = range(5)
 """To the host: HELLO from what forks agents; READY, or FAILED with why, and a descriptor of a process that
-the host has not started itself; ENDED with an exit code; CLEAN last of all, where
-nothing runs any more, with 1 where nothing is left on this machine."""
-SETUP, RUN, END, DROP = range(10, 14)
-"""From the host: SETUP with body and groups, RUN with body, stdin, stdout and stderr, DROP with pipes."""
+the host has not started itself; ENDED with an exit code; CLEAN last of all of a task,
+where nothing of it runs any more: 1 for the command where another task may follow, 1 for the number where
+nothing is left on this machine."""
+SETUP, RUN, END, DROP, LEAVE = range(10, 15)
+"""From the host: SETUP with body and groups, RUN with body, stdin, stdout and stderr, DROP with pipes, LEAVE
+with body: the next that is asked for is of another task."""
 LONGEST_MESSAGE = 16384
 MOST_DESCRIPTORS = 4
 

@@ -1,4 +1,4 @@
-"""An agent: starts the commands of one task, and sees and ends what they leave behind.
+"""An agent: starts the commands of a task, and sees and ends what they leave behind.
 
 All orphans of the task become its children, since it is the first process of its namespace or a subreaper.
 """
@@ -23,6 +23,7 @@ from .protocol import (
     ENDED,
     FAILED,
     HEAD,
+    LEAVE,
     LONGEST_MESSAGE,
     MOST_DESCRIPTORS,
     READY,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-FIRST_MARK, GAP_BYTES = 1 << 62, 4
+FIRST_MARK, LAST_MARK, GAP_BYTES = 1 << 62, 1 << 48, 4
 FAULTS = {_signal.SIGSEGV, _signal.SIGBUS, _signal.SIGFPE, _signal.SIGILL}
 CAUGHT = _signal.valid_signals() - FAULTS - {_signal.SIGKILL, _signal.SIGSTOP}
 """Commands may send them to us, whose user they are. Caught, not ignored: a new program has them as ever."""
@@ -78,7 +79,7 @@ def take(link: _socket.socket) -> tuple[bytes, list[int]]:
 
 
 class Agent:
-    """Of one task; signals are caught by then.
+    """Of one task, then of the next; signals are caught by then.
 
     Args:
         link: To the host.
@@ -95,8 +96,10 @@ class Agent:
         self.mark = FIRST_MARK if hard == resource.RLIM_INFINITY else min(FIRST_MARK, hard)
         self.groups: list[int] = []
         """What a process writes to that enters the control groups of commands: they are not ours."""
-        self.leaving: dict[str, Any] | None = None
-        """How `take_away` is to be called at the end."""
+        self.leaving: dict[str, Any] = {}
+        """How `take_away` is to be called at the end of a task."""
+        self.dropped: set[int] = set()
+        """Pipes that nobody else reads any more."""
         self.poll = select.poll()
         self.poll.register(link, select.POLLIN)
         self.wake = waking_pipe()
@@ -123,21 +126,34 @@ class Agent:
             for descriptor, _ in self.poll.poll():
                 if descriptor == self.link.fileno():
                     if not self.obey():
-                        return os.getpid() == 1 or self.leave()  # of the first process, the kernel ends them
+                        return os.getpid() == 1 or self.end_task()  # of the first, the kernel ends them
                 elif descriptor == self.wake:
                     os.read(self.wake, 4096)
                     self.reap()
-                else:
+                elif descriptor in self.dropped:
                     self.drop(descriptor)
 
-    def leave(self) -> bool:
-        """Ends all that runs."""
-        if self.reap() and not end_all(lambda: below(os.getpid())):
+    def end_task(self, left: dict[str, Any] | None = None) -> bool:
+        """Ends all that runs, and knows nothing of it any more.
+
+        Args:
+            left: What `take_away` is given besides what came with the set-up; None: there is no next task.
+
+        Returns:
+            Whether nothing runs.
+        """
+        if self.reap() and (not end_all(lambda: below(os.getpid())) or self.reap()):
             return False
-        self.send(CLEAN, value=int(self.leaving is not None and take_away(**self.leaving)))
+        for pipe in list(self.dropped):
+            self.close_dropped(pipe)
+        self.marks.clear()
+        for_another = left is not None and self.mark > LAST_MARK
+        emptied = left is not None and take_away(**self.leaving, **left)
+        self.send(CLEAN, int(for_another), int(emptied))
         return True
 
     def obey(self) -> bool:
+        """Does what the host asks; whether it may ask for more."""
         data, descriptors = take(self.link)
         if not data:
             return False
@@ -151,12 +167,15 @@ class Agent:
             self.set_up(settings)
         elif what == RUN:
             self.run(id, body_of(data, descriptors), descriptors)
+        elif what == LEAVE:
+            return self.end_task(body_of(data, descriptors)) and self.mark > LAST_MARK
         elif what == END:
             self.end(id)
         elif what == DROP:
             for descriptor in descriptors:
                 if descriptor < resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE_DESCRIPTORS:
                     self.poll.register(descriptor, select.POLLIN)
+                    self.dropped.add(descriptor)
                 else:  # who writes to it finds it broken: we need some for ourselves
                     os.close(descriptor)
         return True
@@ -217,6 +236,10 @@ class Agent:
         except OSError as error:
             if error.errno == errno.EAGAIN:
                 return
+        self.close_dropped(pipe)
+
+    def close_dropped(self, pipe: int) -> None:
+        self.dropped.remove(pipe)
         self.poll.unregister(pipe)
         os.close(pipe)
 
