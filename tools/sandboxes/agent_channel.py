@@ -36,9 +36,7 @@ class Channel:
         """Whether something could not be sent yet."""
         return bool(self._unsent)
 
-    def send(
-        self, what: int, id: int, descriptors: list[int], body: Mapping[str, Any] | None = None
-    ) -> None:
+    def send(self, what: int, id: int, descriptors: list[int], body: Mapping[str, Any] | None = None) -> None:
         """Sends a packet, now or later; the descriptors are closed then."""
         packet, first = protocol.packet(what, id, None if body is None else dict(body))
         self._unsent.append((packet, [*first, *descriptors]))

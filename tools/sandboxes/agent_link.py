@@ -108,7 +108,7 @@ class AgentLink:
 
         Args:
             request: Its command, cwd and env.
-            pipes: Descriptors for its stdin, stdout and stderr; closed here.
+            pipes: Descriptors for its stdin, if it has one, stdout and stderr; closed here.
 
         Returns:
             An id for it, and what will be its exit code, or SandboxGone.

@@ -9,7 +9,6 @@ import sys
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Any
 
 from tools.sandboxes.agent_link import AgentLink, Launch
@@ -98,8 +97,10 @@ class AgentSandbox(Files, BackgroundProcesses):
                 async with turns().starts_and_stops:
                     await self._make_on_host()
                     await self._link.start(self._launch(), self._settings(), self._group.doors())
-            wanted = (name for name, value in asdict(self.config.resources).items() if value is not None)
-            self.unbounded = tuple(name for name in wanted if name not in self._group.bounds | self._own_bounds)
+            wanted = (name for name, value in vars(self.config.resources).items() if value is not None)
+            self.unbounded = tuple(
+                name for name in wanted if name not in self._group.bounds | self._own_bounds
+            )
         except BaseException:
             await self.stop()
             raise
@@ -175,13 +176,13 @@ class AgentSandbox(Files, BackgroundProcesses):
 
         readers = [PipeReader(sink, fail) for sink in sinks]
         feeding: asyncio.Task[None] | None = None
-        if stdin is None:
-            their_stdin = os.open(os.devnull, os.O_RDONLY)
-        else:
+        theirs: list[int] = []
+        if stdin is not None:
             their_stdin, ours = os.pipe()
+            theirs.append(their_stdin)
             feeding = asyncio.create_task(write_all(ours, stdin))
             feeding.add_done_callback(lambda task: _tell(task, fail))
-        id, exit_code = link.run(request, [their_stdin, *(reader.other_end for reader in readers)])
+        id, exit_code = link.run(request, [*theirs, *(reader.other_end for reader in readers)])
         try:
             waiting: set[asyncio.Future[Any]] = {exit_code, failed}
             await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

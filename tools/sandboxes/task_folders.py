@@ -41,7 +41,7 @@ class TaskFolder:
         return self.path.with_name(secrets.token_hex(8))
 
     def empty(self) -> bool:
-        """Empties it of a task that has ended, and gives it another name; whether that can be done. Blocks."""
+        """Empties it of a task that has ended, and gives it another name; whether it could. Blocks."""
         try:
             if not empty(str(self.path), PARTS, self._made, lambda name: remove_folder(Path(name))):
                 return False

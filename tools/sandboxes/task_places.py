@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import math
 import os
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tools.sandboxes.agent_start import forks_agents
@@ -70,7 +71,7 @@ async def keep_place(place: TaskPlace) -> None:
     _kept.setdefault(place.resources, deque()).append(place)
     before = time.monotonic() - IDLE_SECONDS
     if unneeded := [old for kept in _kept.values() for old in _older(kept, before)]:
-        await asyncio.to_thread(lambda: [old.remove() for old in unneeded])
+        await asyncio.to_thread(_remove, unneeded)
 
 
 def _older(kept: deque[TaskPlace], before: float) -> Iterator[TaskPlace]:
@@ -78,11 +79,14 @@ def _older(kept: deque[TaskPlace], before: float) -> Iterator[TaskPlace]:
         yield kept.popleft()
 
 
+def _remove(places: Iterable[TaskPlace]) -> None:
+    for place in places:
+        place.remove()
+
+
 def remove_places() -> None:
     """All that are kept. Blocks."""
-    for kept in _kept.values():
-        while kept:
-            kept.pop().remove()
+    _remove(place for kept in _kept.values() for place in _older(kept, math.inf))
 
 
 atexit.register(remove_places)

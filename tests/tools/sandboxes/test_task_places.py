@@ -1,4 +1,4 @@
-"""A place of local that was left clean is the next task's: nothing of the one before is in it or runs there."""
+"""A place of local that was left clean is the next task's: nothing of the one before is or runs there."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def test_an_agent_that_was_stopped_between_tasks_goes_on_and_a_killed_one_is_not
     async def main() -> None:
         first = await agent()
         os.kill(first, number)
-        await asyncio.to_thread(psutil.wait_procs, [psutil.Process(first)], 1 if number == signal.SIGKILL else 0)
+        await asyncio.to_thread(
+            psutil.wait_procs, [psutil.Process(first)], 1 if number == signal.SIGKILL else 0
+        )
         assert (await agent() == first) == (number == signal.SIGSTOP)
         await agent()
 

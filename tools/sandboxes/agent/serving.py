@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 FIRST_MARK, LAST_MARK, GAP_BYTES = 1 << 62, 1 << 48, 4
 FAULTS = {_signal.SIGSEGV, _signal.SIGBUS, _signal.SIGFPE, _signal.SIGILL}
-CAUGHT = _signal.valid_signals() - FAULTS - {_signal.SIGKILL, _signal.SIGSTOP}
+CAUGHT = _signal.valid_signals() - FAULTS - {_signal.SIGKILL, _signal.SIGSTOP, _signal.SIGCONT}
 """Commands may send them to us, whose user they are. Caught, not ignored: a new program has them as ever."""
 HIGH = 32
 """Descriptors of control groups are at least this: none of those that a command is given."""
@@ -194,16 +194,17 @@ class Agent:
     def run(self, id: int, request: dict[str, Any], pipes: list[int]) -> None:
         self.mark -= 1 + int.from_bytes(os.urandom(GAP_BYTES))
         self.marks[id] = self.mark
+        errors = pipes[-1]
         try:
             os.chdir(request["cwd"])
         except (OSError, ValueError) as error:
-            complain(pipes[2], f"cd: can't cd to {request['cwd']}: {getattr(error, 'strerror', error)}")
+            complain(errors, f"cd: can't cd to {request['cwd']}: {getattr(error, 'strerror', error)}")
             self.send(ENDED, id, CANNOT_ENTER)
         else:
             try:
                 self.commands[start_shell(self.mark, request, pipes, self.groups)] = id
             except (OSError, ValueError) as error:
-                complain(pipes[2], str(getattr(error, "strerror", error)))
+                complain(errors, str(getattr(error, "strerror", error)))
                 self.send(ENDED, id, CANNOT_RUN)
             os.chdir("/")
         for pipe in pipes:
@@ -247,9 +248,10 @@ class Agent:
 def quiet_link() -> _socket.socket:
     """The socket that is this process's standard input; its three standard streams lead nowhere then."""
     link = _socket.socket(fileno=os.dup(0))
-    nothing = os.open("/dev/null", os.O_RDWR)
-    for place in range(3):
+    for place, mode in enumerate([os.O_RDONLY, os.O_WRONLY, os.O_WRONLY]):
+        nothing = os.open("/dev/null", mode)
         os.dup2(nothing, place)
+        os.close(nothing)
     return link
 
 

@@ -24,7 +24,8 @@ def start_shell(mark: int, request: dict[str, Any], pipes: list[int], groups: li
     command = os.fsencode(enter + request["command"])
     shell = (request["bash"] and bash_in(request["env"]["PATH"])) or "/bin/sh"
     name = os.fsencode(os.path.basename(shell))
-    actions = [(os.POSIX_SPAWN_DUP2, pipe, place) for place, pipe in enumerate(pipes)]
+    first = 3 - len(pipes)  # without a standard input, it has ours: nothing
+    actions = [(os.POSIX_SPAWN_DUP2, pipe, place) for place, pipe in enumerate(pipes, first)]
     arguments = [name, b"-c", command]
     if len(command) > ARGUMENT_LIMIT:
         script, place = os.memfd_create("command"), 3 + len(groups)
