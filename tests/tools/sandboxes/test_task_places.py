@@ -1,4 +1,4 @@
-"""A place of local that was left clean is the next task's: nothing of the one before is or runs there."""
+"""A place of local that was left clean is the next task's: nothing of the one before is or runs in it."""
 
 from __future__ import annotations
 
