@@ -22,8 +22,8 @@ the host has not started itself; ENDED with an exit code; CLEAN last of all of a
 where nothing of it runs any more: 1 for the command where another task may follow, 1 for the number where
 nothing is left on this machine."""
 SETUP, RUN, END, DROP, LEAVE = range(10, 15)
-"""From the host: SETUP with body and groups, RUN with body, stdin if there is one, stdout and stderr, DROP with
-pipes, LEAVE with body: the next that is asked for is of another task."""
+"""From the host: SETUP with body and groups, RUN with body, stdin if there is one, stdout and stderr, DROP
+with pipes, LEAVE with body: the next that is asked for is of another task."""
 LONGEST_MESSAGE = 16384
 MOST_DESCRIPTORS = 4
 
