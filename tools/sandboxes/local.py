@@ -94,7 +94,7 @@ class Local(AgentSandbox):
 
     def _empty(self) -> bool:
         assert self._folder is not None
-        return self._group.is_unused() and self._folder.empty()
+        return self._folder.empty() and self._group.is_unused()  # what is in its files counts there
 
     def _clean_up(self) -> None:
         clean = self._link is not None and self._link.clean

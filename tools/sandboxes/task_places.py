@@ -6,6 +6,7 @@ import asyncio
 import atexit
 import math
 import os
+import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -52,25 +53,29 @@ class TaskPlace:
 
 _kept: dict[Resources, deque[TaskPlace]] = {}
 """The one that was left last is at the end, and used first."""
+_lock = threading.Lock()
 
 
 def take_place(resources: Resources) -> TaskPlace | None:
     """One in which a task may use this."""
-    kept = _kept.get(resources, deque())
-    for _ in range(len(kept)):
-        place = kept.pop()
-        if place.usable():
-            return place
-        place.since = 0
-        kept.appendleft(place)
+    with _lock:
+        kept = _kept.get(resources, deque())
+        for _ in range(len(kept)):
+            place = kept.pop()
+            if place.usable():
+                return place
+            place.since = 0
+            kept.appendleft(place)
     return None
 
 
 async def keep_place(place: TaskPlace) -> None:
     """Keeps it, and removes those that nobody has needed lately."""
-    _kept.setdefault(place.resources, deque()).append(place)
-    before = time.monotonic() - IDLE_SECONDS
-    if unneeded := [old for kept in _kept.values() for old in _older(kept, before)]:
+    with _lock:
+        _kept.setdefault(place.resources, deque()).append(place)
+        before = time.monotonic() - IDLE_SECONDS
+        unneeded = [old for kept in _kept.values() for old in _older(kept, before)]
+    if unneeded:
         await asyncio.to_thread(_remove, unneeded)
 
 
@@ -86,7 +91,9 @@ def _remove(places: Iterable[TaskPlace]) -> None:
 
 def remove_places() -> None:
     """All that are kept. Blocks."""
-    _remove(place for kept in _kept.values() for place in _older(kept, math.inf))
+    with _lock:
+        places = [place for kept in _kept.values() for place in _older(kept, math.inf)]
+    _remove(places)
 
 
 atexit.register(remove_places)

@@ -17,6 +17,7 @@ from tests.components import leave_out
 from tests.tools.sandboxes.leftovers import nothing_left, rare_sleep, still_running
 from tools.sandboxes.base import SandboxConfig
 from tools.sandboxes.kinds import make, usable
+from tools.sandboxes.task_places import remove_places
 
 AT_ONCE = 16
 REPOSITORY = Path(__file__).parents[3]
@@ -70,6 +71,7 @@ def test_five_hundred_tasks_leave_nothing(kind: str) -> None:
 def test_a_start_that_is_cancelled_leaves_nothing(kind: str) -> None:
     async def main() -> None:
         for milliseconds in range(0, 60, 3):
+            remove_places()  # else nothing is made
             sandbox = make(SandboxConfig(kind=kind))
             starting = asyncio.create_task(sandbox.start())
             await asyncio.sleep(milliseconds / 1000)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import secrets
 import signal
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -15,6 +18,7 @@ from tests.components import leave_out
 from tests.tools.sandboxes.leftovers import nothing_left, rare_sleep, still_running
 from tests.tools.sandboxes.places import agents
 from tools.sandboxes import task_places
+from tools.sandboxes.agent.leaving import MOST_CHARGED
 from tools.sandboxes.base import Resources, SandboxConfig
 from tools.sandboxes.kinds import usable
 from tools.sandboxes.local import Local
@@ -116,6 +120,22 @@ def test_control_groups_in_which_something_runs_are_not_the_nexts() -> None:
     with subprocess.Popen(["sleep", "60"]) as other:
         asyncio.run(main(other.pid))
         other.kill()
+
+
+def test_a_file_in_memory_that_a_task_leaves_elsewhere_does_not_count_for_the_next() -> None:
+    left = f"/dev/shm/{secrets.token_hex(8)}"
+
+    async def main() -> None:
+        fill = f"head -c {2 * MOST_CHARGED} /dev/zero >{left}"
+        said, groups = await one_task(f"echo $PPID; {fill}", "cat /proc/self/cgroup")
+        if not re.search("memory:.*rl-cli|^0::.*rl-cli", groups, re.MULTILINE):
+            leave_out("control groups of memory (none can be made)")
+        assert await agent() != int(said)
+
+    try:
+        asyncio.run(main())
+    finally:
+        Path(left).unlink(missing_ok=True)
 
 
 def test_places_that_nobody_has_needed_lately_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:

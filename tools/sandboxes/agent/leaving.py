@@ -74,7 +74,7 @@ def take_away(groups: list[str], top: str, parts: list[str], made: list[Any], ne
         Whether folder and groups are as they were made. Folders with something in them are left to the host.
     """
     try:
-        if not unused(groups) or not empty(top, parts, made, os.rmdir):
+        if not empty(top, parts, made, os.rmdir) or not unused(groups):
             return False
         os.rename(top, next)
     except OSError:
