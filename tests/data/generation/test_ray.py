@@ -31,7 +31,7 @@ from tests.data.generation.batches import (
 from tests.data.generation.kills import slow_agent, whole
 from tests.wire.server import WireServer
 
-pytestmark = pytest.mark.waits
+pytestmark = [pytest.mark.waits, pytest.mark.xdist_group("ray")]  # one kills the workers that it finds
 
 
 @pytest.fixture(autouse=True)
