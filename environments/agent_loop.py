@@ -6,6 +6,7 @@ Not here: streaming, approvals, persistence and compaction (they come in through
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
@@ -214,8 +215,16 @@ async def _complete(request: Coroutine[Any, Any, T], context: CallContext) -> T 
     if context.deadline is None and context.interrupted is None:
         return await request
     seconds = None if context.deadline is None else max(0.0, context.deadline - time.monotonic())
+    if context.interrupted is None:
+        bound = asyncio.timeout(seconds)
+        try:
+            async with bound:
+                return await request
+        except TimeoutError:
+            if not bound.expired():
+                raise
+            return StopReason.DEADLINE
     done = await first_of(request, context.interrupted, seconds)
     if done is not None:
         return done.result()
-    interrupted = context.interrupted is not None and context.interrupted.is_set()
-    return StopReason.INTERRUPTED if interrupted else StopReason.DEADLINE
+    return StopReason.INTERRUPTED if context.interrupted.is_set() else StopReason.DEADLINE
