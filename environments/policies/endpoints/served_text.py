@@ -25,18 +25,24 @@ class ServedText:
 
     def __init__(self, model: str, tools: Sequence[dict[str, Any]] = ()) -> None:
         self._family, self._tools = family_for(model), tools
-        self._parser = StreamParser(self._family if tools else without_calls(self._family), tools)
+        self._parser: StreamParser | None = None
+        """None: no text has come."""
 
     def show(self, piece: str) -> Iterator[TextDelta | ReasoningDelta]:
         """What is to be shown of the next piece: all but calls, and what may be the beginning of a mark.
 
         What was shown as text before it turned out to be reasoning is shown again as that.
         """
+        if not piece:
+            return iter(())
+        if self._parser is None:
+            family = self._family if self._tools else without_calls(self._family)
+            self._parser = StreamParser(family, self._tools)
         return _deltas(self._parser.feed(piece))
 
     def rest(self) -> Iterator[TextDelta | ReasoningDelta]:
         """What was kept back, once the text is complete."""
-        return _deltas(self._parser.end())
+        return _deltas(self._parser.end() if self._parser else ())
 
     def read(self, text: str, has_calls: bool) -> Parsed:
         """The whole text, taken apart. Where nothing was found in it, the content is as it came.
@@ -44,6 +50,8 @@ class ServedText:
         Args:
             has_calls: The answer has calls outside of its text: those count, what is in the text stays there.
         """
+        if not text:
+            return Parsed(None)
         tools = () if has_calls else self._tools
         parsed = read_turn(self._family, text, tools)
         if tools and parsed.content and not parsed.tool_calls:
