@@ -65,8 +65,11 @@ async def run_calls(
 
     for exclusive, run_of_calls in groupby(calls, key=alone):
         together = list(run_of_calls)
-        for part in [[call] for call in together] if exclusive else [together]:
-            records += await asyncio.gather(*(_run_call(call, context, turn, emit) for call in part))
+        if exclusive or len(together) == 1:
+            for call in together:
+                records.append(await _run_call(call, context, turn, emit))
+        else:
+            records += await asyncio.gather(*(_run_call(call, context, turn, emit) for call in together))
     return records
 
 

@@ -11,6 +11,7 @@ and prints results to stdout; everything else (progress, warnings) goes to stder
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import stat
 import sys
@@ -26,6 +27,8 @@ from rl_cli.core.packages import check_packages
 from rl_cli.core.printable import printable
 from rl_cli.core.redaction import redact_stream
 
+COLLECTED_AFTER = 10_000
+"""New objects after which the garbage collector looks at them: a tenth of a start was spent on looking."""
 COMMANDS: dict[str, tuple[str, str]] = {
     "ask": ("rl_cli.cli.ask", "Ask the assistant for something, e.g. to train a model."),
     "chat": ("rl_cli.cli.chat", "Talk with the assistant; go on with an earlier session."),
@@ -62,6 +65,7 @@ Options:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """The entry point of the console script. Ends the process with the exit code."""
+    gc.set_threshold(COLLECTED_AFTER)
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - closed by whoever started us
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):

@@ -31,8 +31,6 @@ from rl_cli.data.generation.workers import LocalWorkers, Workers
 STATE_SECONDS = 1.0
 """How often state.json and whoever watches are told."""
 ENDS = "what is in flight comes to its end; Ctrl-C again stops it at once"
-COLLECTED_AFTER = 10_000
-"""New objects after which the garbage collector looks: a sample in flight holds hundreds, and few are garbage."""
 
 OnProgress = Callable[[Progress], None]
 """Told about once a second."""
@@ -148,7 +146,6 @@ class _Start:
                 async with self._workers:
                     self._workers.listen(progress)
                     gc.freeze()  # what is loaded by now stays: the collector need not look at it
-                    gc.set_threshold(COLLECTED_AFTER)
                     leasing = Leasing(config, ledger, self._workers, progress, stopping, self._evaluations)
                     ending = await leasing.run(wanted)
             finally:
