@@ -21,6 +21,7 @@ from tests.processes import started
 from tools.dispatcher import ToolError
 from tools.sandboxes import kinds
 from tools.sandboxes.base import SandboxConfig
+from tools.sandboxes.task_places import remove_places
 
 SAMPLING = Sampling()
 LOCAL = SandboxConfig("local")
@@ -147,6 +148,7 @@ def test_every_attempt_has_a_sandbox_of_its_own_that_ends_with_it(tmp_path: Path
     assert [r.reward.value for r in group.rollouts if r.reward] == [4.0] * 4, group.rollouts
     assert len(set(env.folders)) == 4
     assert not any(Path(folder).exists() for folder in env.folders)
+    remove_places()
     assert started() <= before
 
 
